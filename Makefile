@@ -1,0 +1,46 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+CODE := operator proxy tests hack benchmarks
+
+.PHONY: help venv pins lint types format test crds clean
+
+help: ## what can be made
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+venv: $(VENV)/.installed ## the project and its tools in .venv, from hashed pins
+
+$(VENV)/.installed: pyproject.toml requirements/dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/bootstrap.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+pins: ## resolve requirements/*.txt again from pyproject.toml
+	$(BIN)/python hack/pins.py
+
+lint: venv ## ruff and the import linter
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/lint-imports
+
+types: venv ## mypy, strict, on source and tests
+	$(BIN)/mypy $(CODE)
+
+format: venv ## format the code
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+test: venv ## everything that can run here
+	$(BIN)/pytest
+
+crds: venv ## write crds/ from the types
+	$(BIN)/epd crd --output-dir crds
+
+clean: ## remove what was built here (caches outside the project stay)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -1,1 +1,1 @@
-
+"""The `epd` command."""

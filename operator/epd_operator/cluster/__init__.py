@@ -1,1 +1,1 @@
-
+"""Talking to the Kubernetes API server."""

@@ -1,1 +1,1 @@
-
+"""The operator: Kopf handlers, queue, reconcile, status and admission."""

@@ -1,1 +1,1 @@
-
+"""A plan becomes processes on this machine."""

@@ -1,1 +1,1 @@
-
+"""A plan becomes Kubernetes objects."""

@@ -1,1 +1,1 @@
-
+"""One object becomes the plan of everything that will exist, as a frozen value."""

@@ -1,0 +1,5 @@
+"""What goes wrong in a way the user can do something about."""
+
+
+class ClusterError(Exception):
+    """The message says where, what was found and what to do; it is printed without a traceback."""

@@ -1,0 +1,171 @@
+"""Print the flags of ``vllm serve`` of one release, and the fields of its JSON flags, as JSON.
+
+Runs inside the engine environment, with the release's sources first on PYTHONPATH: ``python -m hack.vllm.flags``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import inspect
+import json
+import os
+import sys
+import types
+import typing
+from typing import Any, Literal, Union
+
+from hack.vllm import fake_platform
+
+Json = dict[str, Any]
+PLAIN_KINDS = {
+    "int": "int",
+    "float": "float",
+    "str": "str",
+    "loads": "json",
+    "union_dict_and_str": "json-or-str",
+    "human_readable_int": "size",
+    "human_readable_int_or_auto": "size-or-auto",
+    "parse_dataclass": "json",
+    "parse_reasoning_parser": "str",
+}
+BOUNDS = ("gt", "ge", "lt", "le", "multiple_of")
+
+
+def unwrap(function: Any) -> tuple[Any, bool]:
+    """The innermost converter of an argument, and whether the empty string and ``None`` mean "not set".
+
+    vLLM wraps converters in the closures ``optional_type`` and ``parse_type`` (engine/arg_utils.py).
+    """
+    nullable = False
+    while getattr(function, "__name__", "") in ("_optional_type", "_parse_type"):
+        nullable = nullable or function.__name__ == "_optional_type"
+        function = inspect.getclosurevars(function).nonlocals["return_type"]
+    return function, nullable
+
+
+def kind_of(action: argparse.Action) -> tuple[str, bool, type | None]:
+    """What a flag's value must look like: (kind, nullable, class of a JSON flag)."""
+    if action.nargs == 0:
+        return "bool", False, None
+    function, nullable = unwrap(action.type)
+    if function is None:
+        return "str", nullable, None
+    name = getattr(function, "__name__", "")
+    if name == "<lambda>":
+        # The backends' names are compared in lower case with underscores; other lambdas accept what they like.
+        return ("name" if action.choices else "any"), nullable, None
+    cls = inspect.signature(function).parameters["cls"].default if name == "parse_dataclass" else None
+    return PLAIN_KINDS.get(name, "any"), nullable, cls
+
+
+def describe(action: argparse.Action, spellings: list[str], deprecated: bool) -> tuple[Json, type | None]:
+    """One flag as it stands in the table; whatever is usual is left out."""
+    kind, nullable, cls = kind_of(action)
+    off = sorted(name for name in spellings if is_negation(action, name))
+    on = [name for name in spellings if name not in off]
+    canonical = next((name for name in on if name.startswith("--")), on[0])
+    entry: Json = {"kind": kind}
+    if aliases := sorted(set(on) - {canonical}):
+        entry["aliases"] = aliases
+    if off:
+        entry["off"] = off
+    if action.nargs in ("?", "+", "*"):
+        entry["nargs"] = action.nargs
+    if nullable:
+        entry["nullable"] = True
+    if action.choices:
+        entry["choices"] = sorted(str(choice) for choice in action.choices if choice is not None)
+    if cls is not None:
+        entry["fields"] = cls.__name__
+    if deprecated:
+        entry["deprecated"] = True
+    default = action.default.value if isinstance(action.default, enum.Enum) else action.default
+    if default != argparse.SUPPRESS and isinstance(default, str | int | float | bool | list | dict) and default != []:
+        entry["default"] = default
+    return {canonical: entry}, cls
+
+
+def is_negation(action: argparse.Action, spelling: str) -> bool:
+    """Whether this spelling of a two-sided flag switches it off (``--no-x``; ``--disable-x`` from 0.33)."""
+    negative = getattr(action, "negative_option_strings", None)
+    if negative is not None:
+        return spelling in negative
+    return isinstance(action, argparse.BooleanOptionalAction) and spelling.startswith("--no-")
+
+
+def bounds_of(configs: Any) -> dict[str, Json]:
+    """Numeric limits that pydantic holds the configuration fields to, by field name where all classes agree."""
+    found: dict[str, Json | None] = {}
+    for cls in vars(configs).values():
+        for name, field in getattr(cls, "__pydantic_fields__", {}).items():
+            limits = {
+                key: value
+                for item in field.metadata
+                for key in BOUNDS
+                if (value := getattr(item, key, None)) is not None
+            }
+            found[name] = limits if found.get(name, limits) == limits else None
+    return {name: limits for name, limits in found.items() if limits}
+
+
+def field_type(annotation: Any) -> list[str]:
+    """A field's type as alternatives: ``int``, ``null``, ``list`` ... ; a literal is behind an equals sign."""
+    if annotation in (int, float, bool, str):
+        return [annotation.__name__]
+    if annotation is type(None):
+        return ["null"]
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
+    if origin is Literal:
+        return sorted(f"={choice}" for choice in arguments)
+    if origin in (Union, types.UnionType):
+        return [alternative for part in arguments for alternative in field_type(part)]
+    if origin is typing.Annotated:
+        return field_type(arguments[0])
+    if origin is dict:
+        return ["dict"]
+    return ["list"] if origin in (list, set, tuple) else ["any"]
+
+
+def fields_of(cls: type) -> Json:
+    """Fields that a JSON flag may hold; derived ones (``init=False``) are refused when a user sets them."""
+    hints = typing.get_type_hints(cls, include_extras=False)
+    pydantic = getattr(cls, "__pydantic_fields__", {})
+    settable = [field.name for field in dataclasses.fields(cls) if field.init]
+    return {name: field_type(hints.get(name)) for name in sorted(settable) if not pydantic or name in pydantic}
+
+
+def flags() -> Json:
+    """Flags and JSON classes of the vLLM that is loaded."""
+    import vllm.config
+
+    parser = fake_platform.serve_parser()
+    bounds = bounds_of(vllm.config)
+    # Not Action.option_strings: some spellings are accepted and yet hidden from the help (0.33).
+    spellings: dict[argparse.Action, list[str]] = {}
+    for name, action in parser._option_string_actions.items():
+        spellings.setdefault(action, []).append(name)
+    found: Json = {}
+    classes: Json = {}
+    for action, names in spellings.items():
+        entry, cls = describe(action, names, action in getattr(parser, "_deprecated", ()))
+        if action.dest in bounds:
+            next(iter(entry.values()))["bounds"] = bounds[action.dest]
+        found |= entry
+        if cls is not None:
+            classes[cls.__name__] = fields_of(cls)
+    return {"flags": found, "fields": classes}
+
+
+def main() -> None:
+    fake_platform.quiet()
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # vLLM prints on standard output; keep that for the answer
+    fake_platform.pretend(sys.argv[1] if len(sys.argv) > 1 else "cuda")
+    json.dump(flags(), out, sort_keys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The EPD proxy: walks each request through encode, prefill and decode. A program of its own."""

@@ -67,6 +67,10 @@ class Media(_Section):
     allowed_domains: tuple[str, ...] = Field(
         default=(), description="Hosts whose http(s) URLs are taken, exact match; none: only data: URLs."
     )
+    allow_private_addresses: bool = Field(
+        default=False,
+        description="Take URLs of allowed hosts that resolve to private, loopback or link-local addresses.",
+    )
     max_size: Bytes = Field(default=32 * MIB, description="Bytes of one item as it stands in the body (base64).")
     max_items: int = Field(default=64, ge=0, description="Media items in one request.")
     urls_immutable: bool = Field(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epd_operator.api.base import APIModel, Count, Seconds, Str
+from epd_operator.api.base import APIModel, Bool, Count, Seconds, Str
 from epd_operator.api.engine import ImagePullPolicy, ImageReference, LocalObjectReference
 from epd_operator.api.pod import PodTemplate, Resources
 from epd_operator.api.quantity import Quantity
@@ -50,9 +50,12 @@ class Media(APIModel):
     """Host names that media URLs may name, exactly. Default: none, only data: URLs. Restarts encode and its
     consumers."""
     max_size: Quantity | None = None
-    """Largest single item, bytes as sent. Default 20Mi. Restarts nothing."""
+    """Largest single item, bytes as sent (base64). Default 32Mi. Restarts nothing."""
     max_items: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = None
     """Most items in one request. Default 64. Restarts nothing."""
+    urls_immutable: Bool | None = None
+    """A URL always names the same content, so that its embeddings may be used again. Default false: only the content
+    of data: URLs is recognised. Restarts nothing."""
 
 
 class Limits(APIModel):
@@ -61,17 +64,17 @@ class Limits(APIModel):
     body_size: Quantity | None = None
     """Largest request body, bytes; more is answered 413. Default 64Mi. Restarts nothing."""
     in_flight_size: Quantity | None = None
-    """Sum of all request bodies held, bytes; more is answered 503 with Retry-After. Default 512Mi. Restarts nothing."""
+    """Sum of all request bodies held, bytes; more is answered 503 with Retry-After. Default 1Gi. Restarts nothing."""
     in_flight_requests: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
     """Most requests at once; more are answered 503 with Retry-After. Default 4096. Restarts nothing."""
     encode_queue: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
-    """Most items waiting for or in one encoder. Default 256. Restarts nothing."""
+    """Most requests that wait for one encoder; more are answered 503. Default 256. Restarts nothing."""
     encode_timeout_seconds: Annotated[Seconds, Field(ge=1)] | None = None
-    """How long encoding one item may take, queueing included. Default 120 seconds. Restarts nothing."""
+    """How long one encoder request may take. Default 120 seconds. Restarts nothing."""
     first_byte_timeout_seconds: Annotated[Seconds, Field(ge=1)] | None = None
     """How long the head of a prefill or decode answer may take. Default 600 seconds. Restarts nothing."""
     idle_timeout_seconds: Annotated[Seconds, Field(ge=1)] | None = None
-    """Longest pause within an answer. Default 120 seconds. Restarts nothing."""
+    """Longest pause within an answer. Default 300 seconds. Restarts nothing."""
 
 
 class Proxy(APIModel):
@@ -84,7 +87,8 @@ class Proxy(APIModel):
     image_pull_policy: ImagePullPolicy | None = None
     """Always, IfNotPresent or Never. Default: as Kubernetes decides by tag. Restarts the proxy."""
     resources: Resources | None = None
-    """CPU and memory of one pod. Default: requests of 500m and 1Gi, memory limit 1Gi. Restarts the proxy."""
+    """CPU and memory of one pod. Default: requests of 500m CPU and 2Gi
+    memory, memory limit 2Gi. Restarts the proxy."""
     template: PodTemplate | None = None
     """Overlay on the proxy's pods. Restarts the proxy."""
     service: Service | None = None

@@ -1,0 +1,58 @@
+"""Names of everything that belongs to a deployment: from metadata.name, role and revision only.
+
+Model ids never become names or labels: they hold slashes, dots, upper case and any length.
+"""
+
+from epd_operator.api.role import Role
+
+REVISION_LENGTH = 8
+MAX_LABEL = 63
+"""Longest DNS label: Service names, label values and pods' host names.
+https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""
+PROXY = "proxy"
+LONGEST_SUFFIX = len(f"-{Role.PREFILL}-") + REVISION_LENGTH
+MAX_NAME = MAX_LABEL - LONGEST_SUFFIX
+"""Longest metadata.name whose children all have legal names."""
+
+LABEL_NAME = "app.kubernetes.io/name"
+LABEL_INSTANCE = "app.kubernetes.io/instance"
+LABEL_COMPONENT = "app.kubernetes.io/component"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_REVISION = "epd.dev/revision"
+LABEL_ROLE = "epd.dev/role"
+LABEL_ENGINE_VERSION = "epd.dev/engine-version"
+LABEL_EMBEDDINGS_CONNECTOR = "epd.dev/embeddings-connector"
+LABEL_KV_CONNECTOR = "epd.dev/kv-connector"
+ANNOTATION_TEMPLATE_HASH = "epd.dev/template-hash"
+ANNOTATION_RENDER = "epd.dev/render"
+SECRET_KEY = "key"  # noqa: S105  (the entry's name, not a secret)
+
+
+def role_name(deployment: str, role: Role, revision: str) -> str:
+    """Name of the workload and of the headless Service of one role of one revision."""
+    return f"{deployment}-{role}-{revision}"
+
+
+def proxy_name(deployment: str) -> str:
+    """Name of the proxy's Deployment, Service, ConfigMap, ServiceAccount and PodDisruptionBudget."""
+    return f"{deployment}-{PROXY}"
+
+
+def scale_name(deployment: str, role: Role) -> str:
+    """Name of the EPDRoleScale of a role."""
+    return f"{deployment}-{role}"
+
+
+def uuid_key_secret(deployment: str) -> str:
+    """Name of the Secret with the key of content-derived uuids."""
+    return f"{deployment}-uuid-key"
+
+
+def engine_key_secret(deployment: str) -> str:
+    """Name of the Secret with the API key of the engines."""
+    return f"{deployment}-engine-key"
+
+
+def pruner_name(deployment: str) -> str:
+    """Name of the CronJob that prunes the shared embeddings directory."""
+    return f"{deployment}-pruner"

@@ -1,0 +1,85 @@
+"""Rules about devices."""
+
+from collections.abc import Iterator
+
+from epd_operator.api.device import DeviceType
+from epd_operator.api.finding import Severity
+from epd_operator.api.role import Role
+from epd_operator.engine import connectors
+from epd_operator.engine.rules.rule import Broken, Kind, rule
+from epd_operator.engine.wiring import Wiring
+
+
+@rule(
+    id="encoder-device-memory",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="Encoder and consumer differ in device type only where embeddings go through host memory or files.",
+    why="ECMooncakeConnector moves device memory by default.",
+    source="vLLM 0.33 config/ec_transfer.py (ec_buffer_device)",
+)
+def encoder_device_memory(wiring: Wiring) -> Iterator[Broken]:
+    """Two types of device and a connector of device memory."""
+    encode, consumer = wiring.instances.get(Role.ENCODE), wiring.instances.get(wiring.consumer)
+    if encode is None or consumer is None or wiring.embeddings is None:
+        return
+    needs = connectors.embeddings_needs(wiring.embeddings.connector)
+    if needs.device_memory and encode.device_type is not consumer.device_type:
+        message = (
+            f"{wiring.embeddings.connector} moves device memory, and {consumer.role} runs on {consumer.device_type}"
+        )
+        remedy = "give both roles the same device type, or use ECCPUConnector or ECExampleConnector"
+        yield Broken(encode.device_path, encode.device_type, message, remedy)
+
+
+@rule(
+    id="device-on-cpu",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="A CPU device has no resource name and no product.",
+    why="The setting would do nothing.",
+    source="the API of EPDDeployment",
+)
+def device_on_cpu(wiring: Wiring) -> Iterator[Broken]:
+    """Fields of an accelerator beside type CPU."""
+    spec = wiring.deployment.spec
+    places = {"spec.device": spec.device} | {
+        f"spec.{role}.device": instance.spec.device for role, instance in wiring.instances.items()
+    }
+    for path, device in places.items():
+        if device is None or device.type is not DeviceType.CPU:
+            continue
+        for name, value in (("resourceName", device.resource_name), ("product", device.product)):
+            if value is not None:
+                yield Broken(
+                    f"{path}.{name}", value, "type is CPU, which needs no such device", "remove it or set type"
+                )
+
+
+@rule(
+    id="device-resource-twice",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="The device's resource is derived from parallelism and not written into resources, unless it says the same.",
+    why="vLLM needs exactly tensor x pipeline x data devices; more stay idle, fewer keep it from starting.",
+    source="vLLM 0.33 config/parallel.py (world size)",
+)
+def device_resource_twice(wiring: Wiring) -> Iterator[Broken]:
+    """A count of the device's resource that is not the derived one."""
+    for role, instance in wiring.instances.items():
+        resources = instance.spec.resources
+        if resources is None or instance.device_type is DeviceType.CPU:
+            continue
+        names = {instance.device.resource_name, "nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915"} - {None}
+        for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+            for name, amount in (amounts or {}).items():
+                if name in names and amount.amount != instance.devices:
+                    message = (
+                        f"parallelism {instance.tensor} x {instance.pipeline} x {instance.data} (tensor, pipeline, "
+                        f"data) takes {instance.devices} devices"
+                    )
+                    path = f"spec.{role}.resources.{field}[{name}]"
+                    yield Broken(path, str(amount), message, "remove it, or change parallelism")
+
+
+RULES = (encoder_device_memory, device_on_cpu, device_resource_twice)

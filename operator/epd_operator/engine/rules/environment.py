@@ -1,0 +1,81 @@
+"""Rules about the environment variables that a user adds."""
+
+from collections.abc import Iterator
+
+from epd_operator.api.finding import Severity
+from epd_operator.engine.environment import wired_variables
+from epd_operator.engine.rules.rule import Broken, Kind, rule
+from epd_operator.engine.site import POD
+from epd_operator.engine.wiring import Wiring
+
+FORBIDDEN = {
+    "VLLM_PORT": "it is the base of vLLM's internal ports, not the API's",
+    "VLLM_HOST_IP": "the pod's own address is the only right one",
+    "VLLM_SERVER_DEV_MODE": "it opens endpoints that reset caches and run code without a key",
+}
+"""Variables that the operator does not set and nobody should."""
+
+
+@rule(
+    id="env-clash-with-wiring",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="User env does not set what the operator sets so that the roles meet.",
+    why="One of the two would silently win: peers would be told an address at which nobody listens.",
+    source="the plan",
+)
+def env_clash(wiring: Wiring) -> Iterator[Broken]:
+    """A variable of the wiring among the user's."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        wired = wired_variables(wiring, instance, POD)
+        for name, entry in instance.env.items():
+            own = wired.get(name)
+            same = own is not None and own.value is not None and own.value == entry.variable.value
+            reported_elsewhere = name == "VLLM_WORKER_MULTIPROC_METHOD"
+            if own is None or same or reported_elsewhere or entry.path in seen:
+                continue
+            seen.add(entry.path)
+            message = f"the operator sets it to {own.shown}: {own.reason}"
+            yield Broken(entry.path, f"{name}={entry.variable.value}", message, "remove it")
+
+
+@rule(
+    id="env-forbidden",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="Variables that break vLLM in a pod, or open it, are not set.",
+    why="VLLM_PORT moves internal ports, VLLM_SERVER_DEV_MODE opens endpoints without a key.",
+    source="vLLM 0.33 envs.py",
+)
+def env_forbidden(wiring: Wiring) -> Iterator[Broken]:
+    """A variable of the short list."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        for name, entry in instance.env.items():
+            off = name == "VLLM_SERVER_DEV_MODE" and entry.variable.value in (None, "", "0")
+            if name in FORBIDDEN and not off and entry.path not in seen:
+                seen.add(entry.path)
+                yield Broken(entry.path, f"{name}={entry.variable.value}", FORBIDDEN[name], "remove it")
+
+
+@rule(
+    id="env-value-and-source",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="A variable has a value or a source, not both.",
+    why="The API server refuses the pod.",
+    source="Kubernetes: EnvVar",
+)
+def env_value_and_source(wiring: Wiring) -> Iterator[Broken]:
+    """Both are written."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        for name, entry in instance.env.items():
+            both = entry.variable.value is not None and entry.variable.value_from is not None
+            if both and entry.path not in seen:
+                seen.add(entry.path)
+                yield Broken(entry.path, name, "has value and valueFrom, and the API server refuses both", "keep one")
+
+
+RULES = (env_clash, env_forbidden, env_value_and_source)

@@ -1,0 +1,125 @@
+"""Rules about where media become tensors, and how those reach the engine."""
+
+from collections.abc import Iterator
+
+from epd_operator.api.device import DeviceType
+from epd_operator.api.finding import Severity
+from epd_operator.api.role import PreprocessingDevice, Role, TensorIPC
+from epd_operator.engine.rules.rule import Broken, Kind, rule
+from epd_operator.engine.wiring import Wiring
+
+
+@rule(
+    id="torch-shm-single-rank",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="torch_shm works only with tensor, pipeline and data parallelism 1.",
+    why="vLLM refuses to start.",
+    source="vLLM 0.28 config/model.py:1417, 0.33 config/model.py:1609",
+    proved=True,
+)
+def torch_shm_single_rank(wiring: Wiring) -> Iterator[Broken]:
+    """torch_shm asked for, and more than one rank."""
+    for role, instance in wiring.instances.items():
+        if instance.tensor_ipc is not TensorIPC.TORCH_SHM:
+            continue
+        for name in ("tensor", "pipeline", "data"):
+            degree = getattr(instance, name)
+            if degree > 1:
+                message = "torch_shm works only with tensor, pipeline and data parallelism 1 (vLLM refuses to start)"
+                remedy = f"set {name} to 1 or preprocessing.tensorIPC to direct_rpc"
+                yield Broken(f"spec.{role}.parallelism.{name}", degree, message, remedy)
+
+
+@rule(
+    id="torch-shm-spawn",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="torch_shm needs VLLM_WORKER_MULTIPROC_METHOD=spawn, which the operator sets.",
+    why="vLLM refuses to start with any other start method.",
+    source="vLLM 0.28 config/vllm.py:1268, 0.33 config/vllm.py:1750",
+    proved=True,
+)
+def torch_shm_spawn(wiring: Wiring) -> Iterator[Broken]:
+    """The user sets another start method."""
+    for instance in wiring.instances.values():
+        entry = instance.env.get("VLLM_WORKER_MULTIPROC_METHOD")
+        if instance.tensor_ipc is TensorIPC.TORCH_SHM and entry is not None and entry.variable.value != "spawn":
+            message = "torch_shm works only with the start method spawn (vLLM refuses to start)"
+            remedy = "remove the variable, or set preprocessing.tensorIPC to direct_rpc"
+            yield Broken(entry.path, f"{entry.variable.name}={entry.variable.value}", message, remedy)
+
+
+@rule(
+    id="preprocessing-off-encoder",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="preprocessing goes only with encode.",
+    why="Other roles receive metadata, not media, and vLLM refuses an accelerator that a language model shares.",
+    source="vLLM 0.28 config/multimodal.py:440, 0.33 config/multimodal.py:650",
+    proved=True,
+)
+def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
+    """A preprocessing block on another role; its accelerator form has a rule of its own."""
+    for role, instance in wiring.instances.items():
+        preprocessing = instance.spec.preprocessing
+        if role is Role.ENCODE or preprocessing is None:
+            continue
+        if preprocessing.device is PreprocessingDevice.ACCELERATOR or preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
+            continue
+        message = f"{role} instances get metadata from the encoder and preprocess no media"
+        value = preprocessing.model_dump(mode="json", by_alias=True, exclude_none=True)
+        yield Broken(f"spec.{role}.preprocessing", value, message, "move it to spec.encode or remove it")
+
+
+@rule(
+    id="accelerator-preprocessing-off-encoder",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="Media are preprocessed on the accelerator only on an encoder.",
+    why="vLLM refuses to start: the processor would share the device with the language model.",
+    source="vLLM 0.28 config/multimodal.py:440, 0.33 config/multimodal.py:650",
+    proved=True,
+)
+def accelerator_off_encoder(wiring: Wiring) -> Iterator[Broken]:
+    """Accelerator, or torch_shm which exists for it, asked of a role that runs the language model."""
+    for role, instance in wiring.instances.items():
+        preprocessing = instance.spec.preprocessing
+        if role is Role.ENCODE or preprocessing is None:
+            continue
+        remedy = "move it to spec.encode or remove it"
+        if preprocessing.device is PreprocessingDevice.ACCELERATOR:
+            message = "this role also runs the language model, which would share the device (vLLM refuses to start)"
+            yield Broken(f"spec.{role}.preprocessing.device", preprocessing.device, message, remedy)
+        elif preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
+            message = f"torch_shm carries an encoder's tensors, and {role} instances preprocess no media"
+            yield Broken(f"spec.{role}.preprocessing.tensorIPC", preprocessing.tensor_ipc, message, remedy)
+
+
+@rule(
+    id="accelerator-preprocessing-on-cpu",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="Media are preprocessed on the accelerator only where there is one.",
+    why="On a CPU platform vLLM's --mm-processor-device takes only auto and cpu.",
+    source="vLLM 0.33 config/multimodal.py:650",
+    proved=True,
+)
+def accelerator_on_cpu(wiring: Wiring) -> Iterator[Broken]:
+    """Accelerator asked of an encoder on CPU."""
+    instance = wiring.instances.get(Role.ENCODE)
+    if instance is None or instance.device_type is not DeviceType.CPU:
+        return
+    if instance.wanted_preprocessing is PreprocessingDevice.ACCELERATOR:
+        message = "the encoder runs on CPU and has no accelerator (vLLM refuses to start)"
+        remedy = "set it to Auto or CPU, or give the encoder a device"
+        yield Broken("spec.encode.preprocessing.device", PreprocessingDevice.ACCELERATOR, message, remedy)
+
+
+RULES = (
+    torch_shm_single_rank,
+    torch_shm_spawn,
+    preprocessing_off_encoder,
+    accelerator_off_encoder,
+    accelerator_on_cpu,
+)

@@ -1,0 +1,97 @@
+"""Rules about volumes."""
+
+from collections.abc import Iterator
+
+from epd_operator.api.finding import Severity
+from epd_operator.engine import connectors
+from epd_operator.engine.rules.rule import Broken, Kind, rule
+from epd_operator.engine.wiring import TransferChoice, Wiring
+
+
+@rule(
+    id="shared-directory-without-claim",
+    severity=Severity.ERROR,
+    kind=Kind.SILENT,
+    what="A connector that moves data through a shared directory needs a PersistentVolumeClaim.",
+    why="Each pod would write to a directory of its own: nothing is transferred, and vLLM says no word about it.",
+    source="vLLM ec_connector/example_connector.py, kv_connector/v1/example_connector.py (path defaults to /tmp)",
+)
+def shared_directory_without_claim(wiring: Wiring) -> Iterator[Broken]:
+    """A shared directory and no volume, in a cluster."""
+    if wiring.local:
+        return
+    transfer = wiring.deployment.spec.transfer
+    embeddings = transfer.embeddings.volume if transfer and transfer.embeddings else None
+    kv = transfer.kv.volume if transfer and transfer.kv else None
+    choice = wiring.embeddings
+    if choice is not None and embeddings is None and connectors.embeddings_needs(choice.connector).shared_directory:
+        yield _without_claim(choice)
+    choice = wiring.kv
+    missing = kv is None and embeddings is None
+    if choice is not None and missing and connectors.kv_needs(choice.connector).shared_directory:
+        yield _without_claim(choice)
+
+
+def _without_claim(choice: TransferChoice) -> Broken:
+    how = " (the default here)" if choice.chosen else ""
+    message = f"{choice.connector}{how} moves data through a directory that both roles must mount"
+    return Broken(f"{choice.path}.volume", None, message, "set volume.persistentVolumeClaim.claimName")
+
+
+@rule(
+    id="volume-without-use",
+    severity=Severity.WARNING,
+    kind=Kind.STRICTER,
+    what="A transfer volume is used only by connectors that move data through a shared directory.",
+    why="The volume would not be mounted.",
+    source="the API of EPDDeployment",
+)
+def volume_without_use(wiring: Wiring) -> Iterator[Broken]:
+    """A volume beside a connector of another kind."""
+    transfer = wiring.deployment.spec.transfer
+    kv_shares = wiring.kv is not None and connectors.kv_needs(wiring.kv.connector).shared_directory
+    for part, choice, shared in (
+        (transfer.embeddings if transfer else None, wiring.embeddings, kv_shares),
+        (transfer.kv if transfer else None, wiring.kv, False),
+    ):
+        if part is None or part.volume is None or choice is None or shared:
+            continue
+        needs = connectors.EMBEDDINGS.get(choice.connector) or connectors.KV.get(choice.connector)
+        if needs is not None and not needs.shared_directory:
+            claim = part.volume.persistent_volume_claim.claim_name
+            message = f"{choice.connector} moves nothing through a directory, so the volume is not mounted"
+            yield Broken(f"{choice.path}.volume", claim, message, "remove it or change the connector")
+
+
+@rule(
+    id="model-path-without-volume",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="A model given as a path needs a model volume.",
+    why="The path would not exist in the pods.",
+    source="the API of EPDDeployment",
+)
+def model_path_without_volume(wiring: Wiring) -> Iterator[Broken]:
+    """A path, no volume, in a cluster."""
+    model = wiring.deployment.spec.model
+    if model.id.startswith(("/", "./")) and model.volume is None and not wiring.local:
+        message = "is a path inside the model volume, and there is no model volume"
+        yield Broken("spec.model.id", model.id, message, "set spec.model.volume, or use a Hugging Face id")
+
+
+@rule(
+    id="model-path-escapes",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="A model path stays inside the model volume.",
+    why="`..` would name a directory of the container.",
+    source="the API of EPDDeployment",
+)
+def model_path_escapes(wiring: Wiring) -> Iterator[Broken]:
+    """A path with `..`."""
+    model = wiring.deployment.spec.model
+    if model.id.startswith(("/", "./")) and ".." in model.id.split("/"):
+        yield Broken("spec.model.id", model.id, "leads out of the model volume", "write it without ..")
+
+
+RULES = (shared_directory_without_claim, volume_without_use, model_path_without_volume, model_path_escapes)

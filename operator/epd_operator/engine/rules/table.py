@@ -1,0 +1,47 @@
+"""All rules, and the verdict of all rules on one object."""
+
+from collections.abc import Iterator
+
+from epd_operator.api.finding import Finding
+from epd_operator.engine.rules import (
+    arguments,
+    devices,
+    embeddings,
+    environment,
+    kv,
+    memory,
+    naming,
+    preprocessing,
+    releases,
+    storage,
+    topology,
+)
+from epd_operator.engine.rules.rule import Rule
+from epd_operator.engine.wiring import Wiring
+
+RULES: tuple[Rule, ...] = (
+    *releases.RULES,
+    *topology.RULES,
+    *naming.RULES,
+    *preprocessing.RULES,
+    *embeddings.RULES,
+    *kv.RULES,
+    *devices.RULES,
+    *storage.RULES,
+    *memory.RULES,
+    *arguments.RULES,
+    *environment.RULES,
+)
+"""In the order in which findings are shown."""
+
+
+def check(wiring: Wiring, rules: tuple[Rule, ...] = RULES) -> list[Finding]:
+    """The findings of `rules` on one object, in the order of the table."""
+    return [finding for rule in rules if rule.holds_for(wiring.release) for finding in _findings(rule, wiring)]
+
+
+def _findings(rule: Rule, wiring: Wiring) -> Iterator[Finding]:
+    release = str(wiring.release) if wiring.release is not None and rule.needs_release else None
+    for broken in rule.check(wiring):
+        value = str(broken.value) if isinstance(broken.value, str) else broken.value
+        yield Finding(rule.id, rule.severity, broken.path, value, broken.message, broken.remedy, release)

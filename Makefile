@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help venv pins lint types format test crds clean
+.PHONY: help venv pins lint types format test crds release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -41,6 +41,9 @@ test: venv ## everything that can run here
 
 crds: venv ## write crds/ from the types
 	$(BIN)/epd crd --output-dir crds
+
+release: venv ## introspect a vLLM release and write its table: RELEASE=0.34.0
+	$(BIN)/python -m hack.vllm.table $(RELEASE)
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

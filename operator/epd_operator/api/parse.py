@@ -26,7 +26,7 @@ class Parsed:
 
 def parse(document: Mapping[str, Any]) -> Parsed:
     """Read one EPDDeployment. `document` is the object as decoded from YAML or JSON. Raises nothing."""
-    if (problem := _bounds(document)) is not None:
+    if (problem := too_large(document)) is not None:
         return Parsed(None, (problem,))
     nulls = tuple(_nulls(document.get("spec"), "spec"))
     try:
@@ -35,7 +35,7 @@ def parse(document: Mapping[str, Any]) -> Parsed:
         return Parsed(None, (*nulls, *(_finding(detail) for detail in error.errors(include_url=False))))
 
 
-def _bounds(document: object) -> Finding | None:
+def too_large(document: object) -> Finding | None:
     """Refuse what is nested or repeated without measure, before anything walks it recursively."""
     stack, nodes = [(document, 1)], 0
     while stack:

@@ -1,1 +1,1 @@
-"""The `epd` command."""
+"""The `epd` command: thin commands over the same functions that the operator asks."""

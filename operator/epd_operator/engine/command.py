@@ -165,11 +165,12 @@ def _processor_device(instance: Instance) -> Iterator[Arg]:
 
 
 def _user_args(wiring: Wiring, instance: Instance) -> Iterator[Arg]:
-    """The user's words, unchanged and in their order."""
-    engine = wiring.deployment.spec.engine
-    for path, words in (("spec.engine.args", engine.args), (f"spec.{instance.role}.args", instance.spec.args)):
+    """The user's words, unchanged and in their order, each flag with the place where it was written."""
+    words = [*(wiring.deployment.spec.engine.args or []), *(instance.spec.args or [])]
+    starts = sorted({0, *(argument.index for argument in instance.args.arguments)})
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
         if words:
-            yield Arg(words[0], tuple(words[1:]), path)
+            yield Arg(words[start], tuple(words[start + 1 : end]), instance.arg_paths[start])
 
 
 def _json(config: Mapping[str, Any]) -> str:

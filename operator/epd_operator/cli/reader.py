@@ -1,0 +1,154 @@
+"""Files become documents: YAML or JSON as kubectl reads it, with the place of every mistake."""
+
+import io
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError, MarkedYAMLWarning, YAMLError, YAMLWarning
+
+from epd_operator.api.deployment import API_VERSION, GROUP, KIND
+from epd_operator.api.parse import too_large
+
+MAX_BYTES = 3 << 19
+"""1.5 MiB: no larger object can be stored (etcd's request limit)."""
+
+
+class Unreadable(Exception):  # noqa: N818  (a verdict on the input)
+    """A file that holds no EPDDeployment; the message is a sentence that begins with the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One EPDDeployment in a file."""
+
+    file: str
+    index: int
+    """Position among the file's documents, from 0."""
+    content: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """metadata.name, or a question mark where there is none."""
+        metadata = self.content.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return name if isinstance(name, str) else "?"
+
+
+def read(file: str) -> list[Document]:
+    """Every EPDDeployment of a file (`-` is standard input). Raises Unreadable.
+
+    Documents of other kinds beside one are left alone, as kubectl would apply them; a file of nothing else is refused.
+    """
+    text = _text(file)
+    documents, others = [], []
+    for index, content in enumerate(_contents(file, text)):
+        if content is None:
+            continue
+        for item in _items(file, index, content):
+            if item.get("kind") == KIND and str(item.get("apiVersion", "")).startswith(f"{GROUP}/"):
+                documents.append(Document(file, index, item))
+            else:
+                others.append(item)
+    if documents:
+        return [_of_this_version(document) for document in documents]
+    if not others:
+        raise Unreadable(f"{_shown(file)}: is empty; expected an {KIND} (apiVersion {API_VERSION})")
+    kind, version = others[0].get("kind"), others[0].get("apiVersion")
+    found = f"kind {kind} of apiVersion {version}" if kind else "an object without kind"
+    raise Unreadable(f"{_shown(file)}: holds {found}; expected kind {KIND} of apiVersion {API_VERSION}")
+
+
+def _of_this_version(document: Document) -> Document:
+    version = document.content.get("apiVersion")
+    if version != API_VERSION:
+        raise Unreadable(
+            f"{_shown(document.file)}: apiVersion {version} is not known; this program knows {API_VERSION}"
+        )
+    return document
+
+
+def _shown(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _text(file: str) -> str:
+    try:
+        if file == "-":
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(file).open("rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"{_shown(file)}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:
+        raise Unreadable(f"{_shown(file)!r}: is no file name") from None
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"{_shown(file)}: is larger than 1.5 MiB, more than the API server stores in one object")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{_shown(file)}: is not text: byte {error.start} is not UTF-8") from None
+    if "\0" in text:
+        raise Unreadable(f"{_shown(file)}: is not text: it holds a NUL byte at {text.index(chr(0))}")
+    return text
+
+
+class _Constructor(SafeConstructor):
+    """As kubectl's parser: a date stays the text it is."""
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+
+
+def _contents(file: str, text: str) -> Iterator[Any]:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Constructor
+    yaml.version = (1, 1)  # kubectl's parser: yes, no, on and off are booleans
+    try:
+        yield from yaml.load_all(io.StringIO(text))
+    except (MarkedYAMLError, MarkedYAMLWarning) as error:
+        mark = error.problem_mark or error.context_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+        what = " ".join(filter(None, (error.context, error.problem)))
+        raise Unreadable(f"{_shown(file)}{place}: is not valid YAML: {' '.join(what.split())}") from None
+    except (YAMLError, YAMLWarning, ValueError) as error:
+        line = " ".join(str(error).split())
+        raise Unreadable(f"{_shown(file)}: is not valid YAML: {line[:200]}") from None
+    except (RecursionError, OverflowError):
+        raise Unreadable(f"{_shown(file)}: is nested too deeply to be read") from None
+
+
+def _items(file: str, index: int, content: Any) -> list[dict[str, Any]]:
+    if (problem := too_large(content)) is not None:
+        raise Unreadable(f"{_shown(file)}: document {index} {problem.message}; {problem.remedy}")
+    plain = _plain(file, index, content)
+    if not isinstance(plain, dict):
+        found = {"list": "a list", "str": "a text"}.get(type(plain).__name__, "a single value")
+        raise Unreadable(f"{_shown(file)}: document {index} is {found}; expected an object of kind {KIND}")
+    if plain.get("kind") in ("List", f"{KIND}List") and isinstance(plain.get("items"), list):
+        return [item for item in plain["items"] if isinstance(item, dict)]
+    return [plain]
+
+
+def _plain(file: str, index: int, value: Any) -> Any:
+    """The value as JSON: keys are text, and what JSON cannot say is refused."""
+    if isinstance(value, dict):
+        return {_key(key): _plain(file, index, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(file, index, item) for item in value]
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    kind = "a number that is not finite" if isinstance(value, float) else f"a value of type {type(value).__name__}"
+    raise Unreadable(f"{_shown(file)}: document {index} holds {kind}, which JSON cannot say")
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)

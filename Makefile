@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help venv pins lint types format test crds release clean
+.PHONY: help venv pins lint types format test crds release cluster-build cluster-up cluster-down clean
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -44,6 +44,15 @@ crds: venv ## write crds/ from the types
 
 release: venv ## introspect a vLLM release and write its table: RELEASE=0.34.0
 	$(BIN)/python -m hack.vllm.table $(RELEASE)
+
+cluster-build: venv ## build the local Kubernetes cluster (the first time 10 minutes; Go)
+	$(BIN)/python -m hack.cluster build
+
+cluster-up: venv ## start the local cluster with this machine as its node (root, containerd)
+	$(BIN)/python -m hack.cluster up
+
+cluster-down: venv ## stop the local cluster and leave the machine as it was
+	$(BIN)/python -m hack.cluster down
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -34,12 +34,11 @@ class ControlPlane:
     layout: Layout
     programs: Programs
     daemons: Daemons
-    with_node: bool = False
 
     @property
     def host(self) -> str:
         """The address the API server listens on."""
-        return self.settings.bridge_address if self.with_node else LOOPBACK
+        return self.settings.bridge_address if self.settings.node else LOOPBACK
 
     @property
     def server(self) -> str:
@@ -122,7 +121,7 @@ class ControlPlane:
             f"--secure-port={self.settings.ports.apiserver}",
             f"--advertise-address={self.host}",
             # The Endpoints of kubernetes.default may not hold a loopback address.
-            *([] if self.with_node else ["--endpoint-reconciler-type=none"]),
+            *([] if self.settings.node else ["--endpoint-reconciler-type=none"]),
             f"--service-cluster-ip-range={self.settings.service_cidr}",
             f"--client-ca-file={self._pki(f'{CA}.crt')}",
             f"--tls-cert-file={self._pki('apiserver.crt')}",

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,12 +11,16 @@ from pathlib import Path
 from hack.cluster.cache import locked
 from hack.cluster.controlplane import ControlPlane
 from hack.cluster.daemons import Daemons
+from hack.cluster.errors import ClusterError
 from hack.cluster.kubectl import Kubectl
+from hack.cluster.node import Node, require_node_programs
 from hack.cluster.ports import free_ports
-from hack.cluster.programs import Programs, build
+from hack.cluster.programs import Programs, build, programs
 from hack.cluster.settings import Layout, Settings
 
 READY_SECONDS = 120.0
+
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class LocalCluster:
     layout: Layout
     programs: Programs
     daemons: Daemons
+    settings: Settings
 
     @property
     def kubectl(self) -> Kubectl:
@@ -35,36 +41,87 @@ class LocalCluster:
             cache=self.layout.directory / "kubectl-cache",
         )
 
-    def control_plane(self, settings: Settings, *, with_node: bool = False) -> ControlPlane:
-        """The control plane of this cluster under some settings."""
-        return ControlPlane(settings, self.layout, self.programs, self.daemons, with_node)
+    @property
+    def node(self) -> Node:
+        """The machine as its node; see `settings.node` for whether it is one."""
+        return Node(self.settings, self.layout, self.programs, self.daemons, self.kubectl)
+
+    @property
+    def _control_plane(self) -> ControlPlane:
+        return ControlPlane(self.settings, self.layout, self.programs, self.daemons)
+
+    def start(self, report: Report = print) -> None:
+        """Start what does not run, and wait until all of it is ready.
+
+        Raises MissingPrerequisite: this machine cannot be the node that the settings ask for.
+        Raises ClusterError: something does not come up.
+        """
+        began = time.monotonic()
+        if self.settings.node:
+            require_node_programs(self.layout)
+        self.settings.save(self.layout.settings)
+        if self.settings.node:
+            self.node.host.prepare()
+        self._control_plane.start(READY_SECONDS)
+        report(f"control plane ready after {time.monotonic() - began:.1f} s")
+        if self.settings.node:
+            self.node.start(READY_SECONDS)
+            report(f"node and name server ready after {time.monotonic() - began:.1f} s")
+
+    def stop(self) -> None:
+        """End everything that was started. Data stays, and so do the settings."""
+        if self.settings.node:
+            self.node.stop()
+        self._control_plane.stop()
+
+    def wipe(self) -> None:
+        """Remove a stopped cluster's data, certificates and images.
+
+        Raises ClusterError: something still runs.
+        """
+        if running := self.daemons.names():
+            raise ClusterError(f"{self.layout.directory} is in use by {', '.join(running)}; stop the cluster first")
+        for entry in self.layout.directory.iterdir():
+            if entry == self.layout.lock:
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
 
 @contextmanager
 def temporary_control_plane(
-    *, audit: bool = False, report: Callable[[str], None] = print, keep_logs: Path | None = None
+    *, audit: bool = False, report: Report = print, keep_logs: Path | None = None
 ) -> Iterator[LocalCluster]:
     """A control plane of its own for one program, such as a test run; several can run at once.
 
     It ends with the context, and with the program if that is killed. `keep_logs`: a directory that gets the logs.
+
+    Raises MissingPrerequisite: it was never built, and cannot be built here.
+    Raises ClusterError: it does not come up.
     """
-    programs = build(node=False, report=report)
+    built = build(node=False, report=report)
     with tempfile.TemporaryDirectory(prefix="epd-cluster-") as temporary, free_ports() as ports:
         layout = Layout(Path(temporary))
-        cluster = LocalCluster(layout, programs, Daemons(layout.directory, end_with_parent=True))
-        control_plane = cluster.control_plane(Settings(ports=ports, audit=audit))
+        settings = Settings(ports=ports, audit=audit)
+        cluster = LocalCluster(layout, built, Daemons(layout.directory, end_with_parent=True), settings)
         try:
-            control_plane.start(READY_SECONDS)
+            cluster.start(report=lambda _: None)
             yield cluster
         finally:
-            control_plane.stop()
+            cluster.stop()
             if keep_logs:
                 shutil.copytree(layout.directory / "logs", keep_logs, dirs_exist_ok=True)
 
 
 @contextmanager
-def kept_cluster(directory: Path) -> Iterator[LocalCluster]:
-    """The cluster of a directory, held against other calls of the tool while the context lasts."""
+def kept_cluster(directory: Path, **changes: object) -> Iterator[LocalCluster]:
+    """The cluster of a directory with its settings, and changes to them; no other call touches it meanwhile.
+
+    The programs may not be built yet. Raises ClusterError: existing data forbids the changes.
+    """
     layout = Layout(directory.resolve())
-    with locked(layout.directory / "lock"):
-        yield LocalCluster(layout, build(node=False), Daemons(layout.directory))
+    with locked(layout.lock):
+        settings = Settings.load(layout.settings).changed(**changes)
+        yield LocalCluster(layout, programs(), Daemons(layout.directory), settings)

@@ -21,6 +21,8 @@ class Settings:
     service_cidr: str = "10.96.0.0/16"
     bridge: str = "epd0"
     node_name: str = "node-0"
+    node: bool = False
+    """Whether the machine is a node of it. Without one the API server listens on loopback."""
     fake_gpus: int = 0
     """`nvidia.com/gpu` that the node pretends to have."""
     audit: bool = False
@@ -85,6 +87,11 @@ class Layout:
     """The files of one cluster, all below one directory."""
 
     directory: Path
+
+    @property
+    def lock(self) -> Path:
+        """Held by the call that works on the cluster."""
+        return self.directory / "lock"
 
     @property
     def settings(self) -> Path:

@@ -12,6 +12,7 @@ from epd_operator.plan.plan import Plan
 from epd_operator.plan.proxy import proxy_plan, pruner_plan
 from epd_operator.plan.revision import revision_of
 from epd_operator.plan.roles import image_of, role_plan
+from epd_operator.plan.rollout import rollout_plan
 from epd_operator.plan.settings import DEFAULT_SETTINGS, Settings
 
 
@@ -57,6 +58,7 @@ def build(
         roles=roles,
         proxy=proxy_plan(wiring, settings, suspended=suspended),
         pruner=pruner_plan(wiring, settings),
+        rollout=rollout_plan(wiring),
         defaults=Defaults(
             wiring.embeddings.connector if wiring.embeddings else None, wiring.kv.connector if wiring.kv else None
         ),

@@ -17,6 +17,7 @@ from epd_operator.engine.drain import Drain
 from epd_operator.engine.memory import SharedMemoryUse
 from epd_operator.engine.release import Release
 from epd_operator.engine.wiring import Defaults, Wiring
+from epd_operator.plan.rollout import RolloutPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,11 @@ class RolePlan:
     shared_memory_bytes: int
     shared_memory_uses: tuple[SharedMemoryUse, ...]
     mounts: tuple[Mount, ...]
+    directories: tuple[str, ...]
+    """Directories of shared volumes that are made before the engine starts."""
     startup_seconds: int
+    progress_deadline_seconds: int
+    """Without progress for so long a rollout of the role has failed."""
     drain: Drain
     preprocessing_device: str
     """Where media become tensors in effect: cpu, cuda, xpu."""
@@ -86,6 +91,8 @@ class ProxyPlan:
 
     name: str
     replicas: int
+    cluster_role: str
+    """ClusterRole of the chart that lets it read EndpointSlices."""
     image: str
     image_pull_policy: str | None
     image_pull_secrets: tuple[str, ...]
@@ -139,6 +146,7 @@ class Plan:
     roles: tuple[RolePlan, ...]
     proxy: ProxyPlan
     pruner: PrunerPlan | None
+    rollout: RolloutPlan
     defaults: Defaults
     """Connectors in effect, to be kept in the status."""
     suspended: bool

@@ -41,6 +41,7 @@ def proxy_plan(wiring: Wiring, settings: Settings, *, suspended: bool) -> ProxyP
     return ProxyPlan(
         name=names.proxy_name(name),
         replicas=0 if suspended else replicas,
+        cluster_role=settings.proxy_cluster_role,
         image=proxy.image or settings.proxy_image,
         image_pull_policy=proxy.image_pull_policy,
         image_pull_secrets=tuple(secret.name for secret in spec.engine.image_pull_secrets or ()),

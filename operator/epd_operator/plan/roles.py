@@ -19,7 +19,8 @@ from epd_operator.engine.site import POD, Site
 from epd_operator.engine.wiring import Wiring
 from epd_operator.plan.plan import Port, RolePlan
 from epd_operator.plan.revision import digest
-from epd_operator.plan.storage import mounts_of
+from epd_operator.plan.rollout import rollout_plan
+from epd_operator.plan.storage import mounts_of, shared_directories
 
 DEVICE_RESOURCES = {
     DeviceType.CUDA: "nvidia.com/gpu",
@@ -75,8 +76,11 @@ def role_plan(wiring: Wiring, role: Role, revision: str, replicas: int) -> RoleP
         "labels": selector | {names.LABEL_NAME: "epd", names.LABEL_MANAGED_BY: MANAGER},
         "service_labels": selector | service_labels(wiring, role),
     }
+    progress = rollout_plan(wiring).progress_deadline_seconds
     return RolePlan(
         role=role,
+        directories=shared_directories(wiring, instance, pod_site(name, revision)),
+        progress_deadline_seconds=max(progress, fields["startup_seconds"]),
         name=names.role_name(name, role, revision),
         replicas=replicas,
         external_scaling=instance.spec.scaling is not None,

@@ -8,7 +8,7 @@ from epd_operator.engine import connectors
 from epd_operator.engine.environment import CACHE
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.memory import shared_memory_bytes
-from epd_operator.engine.site import POD
+from epd_operator.engine.site import POD, Site
 from epd_operator.engine.wiring import Wiring
 from epd_operator.plan.plan import Mount
 
@@ -52,6 +52,15 @@ def kv_volume(wiring: Wiring) -> SharedVolume | None:
     if transfer.kv is not None and transfer.kv.volume is not None:
         return transfer.kv.volume
     return transfer.embeddings.volume if transfer.embeddings else None
+
+
+def shared_directories(wiring: Wiring, instance: Instance, site: Site) -> tuple[str, ...]:
+    """The directories in shared volumes that an instance writes below."""
+    uses = (
+        (instance.ec_role, embeddings_volume(wiring), site.embeddings_directory),
+        (instance.kv_role, kv_volume(wiring), site.kv_directory),
+    )
+    return tuple(directory for role, volume, directory in uses if role is not None and volume is not None)
 
 
 def _source(volume: ModelVolume) -> dict[str, object]:

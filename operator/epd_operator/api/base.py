@@ -17,8 +17,8 @@ class APIModel(BaseModel):
         populate_by_name=True,
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
         protected_namespaces=(),
+        defer_build=True,
     )
 
     @model_validator(mode="before")

@@ -1,12 +1,19 @@
 """CustomResourceDefinitions, made from the types: structural schemas as the API server wants them."""
 
+import ast
 import copy
-from typing import Any
+import inspect
+import textwrap
+from itertools import pairwise
+from typing import Any, cast
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from epd_operator.api.deployment import GROUP, KIND, PLURAL, VERSION, EPDDeployment
-from epd_operator.api.role_scale import SCALE_KIND, SCALE_PLURAL, EPDRoleScale
+from epd_operator.api.role_scale import SCALE_KIND, SCALE_PLURAL, EPDRoleScale, EPDRoleScaleStatus
+from epd_operator.api.status import Status
 
 _COLUMNS = (
     ("Topology", ".status.topology", "Roles present", 0),
@@ -28,7 +35,7 @@ def custom_resource_definitions() -> list[dict[str, Any]]:
         for name, path, text, priority in _COLUMNS
     ]
     deployment = _definition(
-        EPDDeployment, KIND, PLURAL, short_names=["epd"], columns=[*columns, _AGE], subresources={"status": {}}
+        EPDDeployment, Status, KIND, PLURAL, short_names=["epd"], columns=[*columns, _AGE], subresources={"status": {}}
     )
     scale_columns = [
         {"name": "Deployment", "type": "string", "jsonPath": ".spec.deployment"},
@@ -45,6 +52,7 @@ def custom_resource_definitions() -> list[dict[str, Any]]:
     subresources: dict[str, Any] = {"status": {}, "scale": paths}
     scale = _definition(
         EPDRoleScale,
+        EPDRoleScaleStatus,
         SCALE_KIND,
         SCALE_PLURAL,
         short_names=["epdscale"],
@@ -56,6 +64,7 @@ def custom_resource_definitions() -> list[dict[str, Any]]:
 
 def _definition(
     model: type[BaseModel],
+    status: type[BaseModel],
     kind: str,
     plural: str,
     *,
@@ -68,7 +77,7 @@ def _definition(
         "served": True,
         "storage": True,
         "additionalPrinterColumns": columns,
-        "schema": {"openAPIV3Schema": structural_schema(model)},
+        "schema": {"openAPIV3Schema": structural_schema(model, status)},
         "subresources": subresources,
     }
     return {
@@ -91,19 +100,49 @@ def _definition(
     }
 
 
-def structural_schema(model: type[BaseModel]) -> dict[str, Any]:
+def structural_schema(model: type[BaseModel], status: type[BaseModel]) -> dict[str, Any]:
     """A model's JSON schema in the structural form that the API server demands.
 
     https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
     """
-    raw = model.model_json_schema(by_alias=True, mode="validation")
-    schema = _structural(raw, raw.get("$defs", {}))
+    schema = _structural_of(model)
     properties = schema["properties"]
     properties["apiVersion"] = {"type": "string"}
     properties["kind"] = {"type": "string"}
     properties["metadata"] = {"type": "object"}
+    properties["status"] = _structural_of(status)
     schema["required"] = ["spec"]
     return schema
+
+
+class _Documented(GenerateJsonSchema):
+    """Describes each field by the docstring below it in the source, which only this generation needs."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        result = super().model_schema(schema)
+        model = schema["cls"]
+        texts = _docstrings(model)
+        for name, field in model.model_fields.items():
+            if name in texts:
+                result["properties"][field.alias or name]["description"] = texts[name]
+        return result
+
+
+def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Field name -> the text below it."""
+    body = cast("ast.ClassDef", ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]).body
+    texts = {}
+    for statement, after in pairwise(body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            match after:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    texts[statement.target.id] = " ".join(text.split())
+    return texts
+
+
+def _structural_of(model: type[BaseModel]) -> dict[str, Any]:
+    raw = model.model_json_schema(by_alias=True, mode="validation", schema_generator=_Documented)
+    return _structural(raw, raw.get("$defs", {}))
 
 
 def _structural(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

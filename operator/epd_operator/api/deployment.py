@@ -4,14 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from epd_operator.api.base import JSON, APIModel, Bool, Name
+from epd_operator.api.base import JSON, APIModel, Bool, Name, OpenObject
 from epd_operator.api.device import Device
 from epd_operator.api.engine import Engine
 from epd_operator.api.model import Model
 from epd_operator.api.proxy import Proxy
 from epd_operator.api.role import Role, RoleSpec
 from epd_operator.api.rollout import Preflight, Rollout
-from epd_operator.api.status import Status
 from epd_operator.api.transfer import Transfer
 
 GROUP = "epd.dev"
@@ -98,7 +97,8 @@ class EPDDeployment(APIModel):
     kind: Literal["EPDDeployment"]
     metadata: ObjectMeta
     spec: EPDDeploymentSpec
-    status: Status | None = None
+    status: OpenObject | None = None
+    """What the operator reports: see epd_operator.api.status. Not read when an object is judged."""
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from epd_operator.api.base import APIModel, Count, Name
+from epd_operator.api.base import APIModel, Count, Name, OpenObject
 from epd_operator.api.deployment import ObjectMeta
 from epd_operator.api.role import Role
 
@@ -53,4 +53,4 @@ class EPDRoleScale(APIModel):
     kind: Literal["EPDRoleScale"]
     metadata: ObjectMeta
     spec: EPDRoleScaleSpec
-    status: EPDRoleScaleStatus | None = None
+    status: OpenObject | None = None

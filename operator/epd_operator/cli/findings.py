@@ -71,6 +71,6 @@ def exit_status(verdicts: list[Verdict], *, readable: bool) -> int:
 def print_findings(verdict: Verdict, *, err: bool = False) -> None:
     """One line a finding."""
     for finding in verdict.findings:
-        style = {"fg": "red"} if finding.severity is Severity.ERROR else {"fg": "yellow"}
+        colour = "red" if finding.severity is Severity.ERROR else "yellow"
         where = f"{verdict.document.file}: {verdict.document.name}:"
-        click.echo(f"{where} {click.style(str(finding.severity), **style)}: {finding}", err=err)
+        click.echo(f"{where} {click.style(str(finding.severity), fg=colour)}: {finding}", err=err)

@@ -1,6 +1,5 @@
 """Files become documents: YAML or JSON as kubectl reads it, with the place of every mistake."""
 
-import io
 import math
 import sys
 from collections.abc import Iterator
@@ -8,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import SafeConstructor
-from ruamel.yaml.error import MarkedYAMLError, MarkedYAMLWarning, YAMLError, YAMLWarning
+import yaml
+from yaml.constructor import ConstructorError
 
 from epd_operator.api.deployment import API_VERSION, GROUP, KIND
 from epd_operator.api.parse import too_large
@@ -99,27 +97,43 @@ def _text(file: str) -> str:
     return text
 
 
-class _Constructor(SafeConstructor):
-    """As kubectl's parser: a date stays the text it is."""
+class _Loader(yaml.CSafeLoader):
+    """libyaml as kubectl uses it (YAML 1.1), but a key given twice is an error and a date stays the text it is."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Refuse a key that is given twice, as kubectl does: one of the two would be lost."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.tag != _MERGE and isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise ConstructorError(None, None, f"key {key.value!r} is given twice", key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else "")
+        return super().construct_mapping(node, deep)
 
 
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def _as_text(loader: _Loader, node: yaml.ScalarNode) -> object:
+    return loader.construct_scalar(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _as_text)
 
 
 def _contents(file: str, text: str) -> Iterator[Any]:
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _Constructor
-    yaml.version = (1, 1)  # kubectl's parser: yes, no, on and off are booleans
     try:
-        yield from yaml.load_all(io.StringIO(text))
-    except (MarkedYAMLError, MarkedYAMLWarning) as error:
+        yield from yaml.load_all(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
         what = " ".join(filter(None, (error.context, error.problem)))
-        raise Unreadable(f"{_shown(file)}{place}: is not valid YAML: {' '.join(what.split())}") from None
-    except (YAMLError, YAMLWarning, ValueError) as error:
-        line = " ".join(str(error).split())
-        raise Unreadable(f"{_shown(file)}: is not valid YAML: {line[:200]}") from None
+        raise Unreadable(f"{_shown(file)}{place}: is not valid YAML: {what}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        column = error.position - text.rfind("\n", 0, error.position)
+        raise Unreadable(f"{_shown(file)}:{line}:{column}: is not valid YAML: {error.reason}") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise Unreadable(f"{_shown(file)}: is not valid YAML: {' '.join(str(error).split())[:200]}") from None
     except (RecursionError, OverflowError):
         raise Unreadable(f"{_shown(file)}: is nested too deeply to be read") from None
 

@@ -1,34 +1,31 @@
-"""Objects as YAML, keys in the order in which Kubernetes' users expect them."""
+"""Objects as YAML, keys in the order in which they are given."""
 
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.scalarstring import LiteralScalarString
+import yaml
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Texts of several lines stay readable, and nothing is abbreviated by aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # A block keeps only text without trailing blanks, tabs and carriage returns as it is.
+    block = "\n" in text and not any(blank in f"{text}\n" for blank in (" \n", "\t", "\r"))
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if block else None)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(str, lambda dumper, text: _text(dumper, str(text)))
 
 
 def dump_all(documents: Iterable[Mapping[str, Any]]) -> str:
-    """A YAML stream of several documents; texts of several lines stay readable."""
-    yaml = YAML()
-    yaml.default_flow_style = False
-    yaml.explicit_start = True
-    yaml.width = 4096  # no folding: a folded flag would be hard to read and to search
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.representer.ignore_aliases = lambda _: True  # type: ignore[method-assign]
-    stream = io.StringIO()
-    yaml.dump_all([_readable(document) for document in documents], stream)
-    return stream.getvalue()
-
-
-def _readable(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _readable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_readable(item) for item in value]
-    if isinstance(value, str):
-        block = "\n" in value and all(line == line.rstrip() for line in value.splitlines()) and "\r" not in value
-        return (
-            LiteralScalarString(value) if block and value.isprintable() is False and "\t" not in value else str(value)
-        )
-    return value
+    """A YAML stream of several documents. No line is folded: a folded flag would be hard to read and to search."""
+    text: str = yaml.dump_all(
+        documents, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=1 << 20, allow_unicode=True
+    )
+    return text

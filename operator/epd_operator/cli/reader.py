@@ -58,16 +58,14 @@ def read(file: str) -> list[Document]:
     if not others:
         raise Unreadable(f"{_shown(file)}: is empty; expected an {KIND} (apiVersion {API_VERSION})")
     kind, version = others[0].get("kind"), others[0].get("apiVersion")
-    found = f"kind {kind} of apiVersion {version}" if kind else "an object without kind"
+    found = f"kind {kind} of apiVersion {version or '(none)'}" if kind else "an object without kind"
     raise Unreadable(f"{_shown(file)}: holds {found}; expected kind {KIND} of apiVersion {API_VERSION}")
 
 
 def _of_this_version(document: Document) -> Document:
     version = document.content.get("apiVersion")
     if version != API_VERSION:
-        raise Unreadable(
-            f"{_shown(document.file)}: apiVersion {version} is not known; this program knows {API_VERSION}"
-        )
+        raise Unreadable(f"{_shown(document.file)}: apiVersion {version} is not known; use {API_VERSION}")
     return document
 
 

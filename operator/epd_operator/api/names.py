@@ -56,3 +56,8 @@ def engine_key_secret(deployment: str) -> str:
 def pruner_name(deployment: str) -> str:
     """Name of the CronJob that prunes the shared embeddings directory."""
     return f"{deployment}-pruner"
+
+
+def engines_policy(deployment: str) -> str:
+    """Name of the NetworkPolicy of all engines."""
+    return f"{deployment}-engines"

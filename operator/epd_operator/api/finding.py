@@ -38,10 +38,14 @@ class Finding:
 
     @property
     def shown_value(self) -> str:
-        """The value as a user wrote it, shortened, on one line and without control characters."""
+        """The value as a user wrote it, shortened, on one line, without control characters.
+
+        Text that would read as something else is quoted.
+        """
         if self.value is None:
             return "(not set)"
-        text = self.value if isinstance(self.value, str) else json.dumps(self.value, default=str, ensure_ascii=False)
+        plain = isinstance(self.value, str) and _reads_as_text(self.value)
+        text = str(self.value) if plain else json.dumps(self.value, default=str, ensure_ascii=False)
         text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
         return text if len(text) <= 120 else text[:117] + "..."
 
@@ -56,6 +60,17 @@ class Finding:
             "remedy": self.remedy,
             "release": self.release,
         }
+
+
+def _reads_as_text(text: str) -> bool:
+    """Whether YAML reads the text as text when it has no quotes, as far as people care: no number, true or blank."""
+    if not text or text != text.strip() or text.lower() in ("true", "false", "yes", "no", "on", "off"):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
 
 
 def has_errors(findings: list[Finding] | tuple[Finding, ...]) -> bool:

@@ -3,36 +3,65 @@
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from epd_operator.api.deployment import EPDDeployment
+from epd_operator.api.fields import Location, model_at, names_of, nearest_name, path_of, place_of, required_names
 from epd_operator.api.finding import Finding, Severity
+from epd_operator.api.role import Role
+from epd_operator.api.wording import words_for
 
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 """Bounds on a document: far above any real one, far below what aliases of YAML can expand to."""
+METADATA = frozenset(
+    {
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+"""Kubernetes' ObjectMeta. Only files are held to it: an API server has checked its own, and may know more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The outcome: a deployment without errors of shape, or None with at least one error among the findings."""
+    """The outcome: a deployment, or None with at least one error among the findings."""
 
     deployment: EPDDeployment | None
     findings: tuple[Finding, ...] = ()
 
 
-def parse(document: Mapping[str, Any]) -> Parsed:
+def parse(document: object) -> Parsed:
     """Read one EPDDeployment. `document` is the object as decoded from YAML or JSON. Raises nothing."""
     if (problem := too_large(document)) is not None:
         return Parsed(None, (problem,))
-    nulls = tuple(_nulls(document.get("spec"), "spec"))
+    metadata = list(_unknown_metadata(document))
+    findings = [*metadata, *_null_roles(document)]
     try:
-        return Parsed(EPDDeployment.model_validate(document), nulls)
+        deployment = EPDDeployment.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        return Parsed(None, (*nulls, *(_finding(detail) for detail in error.errors(include_url=False))))
+        details = error.errors(include_url=False)
+        meant = _meant(details, [finding.path.rpartition(".")[2] for finding in metadata])
+        told = set(meant.values())
+        findings += [_finding(detail, meant.get(detail["loc"])) for detail in details if detail["loc"] not in told]
+        return Parsed(None, tuple(findings))
+    return Parsed(None if findings else deployment, tuple(findings))
 
 
 def too_large(document: object) -> Finding | None:
@@ -57,92 +86,86 @@ def too_large(document: object) -> Finding | None:
     return None
 
 
-def _nulls(value: object, path: str) -> Iterator[Finding]:
-    """Warn of nulls: the API server drops them, so `encode:` alone is no encoder."""
-    if not isinstance(value, Mapping):
-        return
-    for key, item in value.items():
-        if key in ("template", "extraConfig"):
-            continue
-        if item is None:
+def _member(document: object, name: str) -> Mapping[str, Any]:
+    """An object inside a document; empty where there is none."""
+    member = document.get(name) if isinstance(document, Mapping) else None
+    return member if isinstance(member, Mapping) else {}
+
+
+def _null_roles(document: object) -> Iterator[Finding]:
+    """Refuse `encode:` alone: the API server drops nulls, so there would be no encoder. Else null is the default."""
+    spec = _member(document, "spec")
+    for role in Role:
+        if role in spec and spec[role] is None:
             yield Finding(
-                "null-field",
-                Severity.WARNING,
-                f"{path}.{key}",
+                "null-role",
+                Severity.ERROR,
+                f"spec.{role}",
                 "null",
-                "null means that the field is absent: the API server drops it",
-                "remove the line, or write {} for an object with defaults",
+                f"null means absent (the API server drops it), so there would be no {role}",
+                f"write {role}: {{}} for defaults, or remove the line",
             )
-        else:
-            yield from _nulls(item, f"{path}.{key}")
 
 
-def _finding(detail: ErrorDetails) -> Finding:
-    path = path_of(detail["loc"])
-    value = detail["input"] if detail["type"] != "missing" else None
+def _unknown_metadata(document: object) -> Iterator[Finding]:
+    metadata = _member(document, "metadata")
+    for name, value in metadata.items() if metadata.get("uid") is None else ():
+        if isinstance(name, str) and name not in METADATA:
+            close = difflib.get_close_matches(name, METADATA, n=1, cutoff=0.6)
+            remedy = f"rename it to {close[0]}" if close else "remove it, or make it a label or an annotation"
+            path = path_of(("metadata", name))
+            message = "is not a field of Kubernetes' metadata"
+            yield Finding("unknown-field", Severity.ERROR, path, value, message, remedy)
+
+
+def _finding(detail: ErrorDetails, meant: Location | None) -> Finding:
+    location = detail["loc"]
+    if location[-1:] == ("[key]",):
+        location = location[:-1]
+    path = path_of(location)
     if detail["type"] == "missing":
-        return Finding("missing-field", Severity.ERROR, path, None, "is required", "set it")
+        return Finding("missing-field", Severity.ERROR, path, None, "is required", _how_to_set(location))
     if detail["type"] == "extra_forbidden":
-        parent, name = detail["loc"][:-1], str(detail["loc"][-1])
-        return Finding(
-            "unknown-field", Severity.ERROR, path, value, "is not a field of this API", _nearest(parent, name)
-        )
-    if detail["type"] == "replicas_or_scaling":
-        return Finding(
-            "replicas-or-scaling", Severity.ERROR, path, value, detail["msg"], "remove replicas or remove scaling"
-        )
-    message = detail["msg"][:1].lower() + detail["msg"][1:]
-    return Finding("invalid-value", Severity.ERROR, path, value, message, "correct the value")
+        message = "is not a field of this API"
+        return Finding("unknown-field", Severity.ERROR, path, detail["input"], message, _instead(location, meant))
+    words = words_for(detail)
+    rule = "replicas-or-scaling" if detail["type"] == "replicas_or_scaling" else "invalid-value"
+    return Finding(rule, Severity.ERROR, path, detail["input"], words.message, words.remedy)
 
 
-def path_of(location: tuple[int | str, ...]) -> str:
-    """Write a location as users do: spec.encode.args[2]."""
-    path = ""
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        else:
-            path += f".{part}" if path else part
-    return path
+def _meant(details: list[ErrorDetails], unknown_metadata: list[str]) -> dict[Location, Location]:
+    """Unknown field -> the required one that is missing beside it: one mistake, so it is told once."""
+    missing = [detail["loc"] for detail in details if detail["type"] == "missing"]
+    unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    meant: dict[Location, Location] = {}
+    for location in [*unknown, *(("metadata", name) for name in unknown_metadata)]:
+        parent, name = location[:-1], str(location[-1])
+        beside = [place for place in missing if place[:-1] == parent and place not in meant.values()]
+        near = nearest_name(parent, name)
+        if beside:
+            meant[location] = min(beside, key=lambda place: place[-1] != near)
+    return meant
 
 
-def _nearest(parent: tuple[int | str, ...], name: str) -> str:
+def _how_to_set(location: Location) -> str:
+    """How to write a missing field."""
+    names = required_names(model_at(location))
+    return f"add {location[-1]} with {' and '.join(names)}" if names else f"add {location[-1]}"
+
+
+def _instead(location: Location, meant: Location | None) -> str:
     """The remedy for an unknown field: the nearest name in its place, or the place that knows the name."""
-    here = _fields(EPDDeployment, parent)
-    by_lower = {known.lower(): known for known in here}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {by_lower[close[0]]}?"
-    elsewhere = [place for place in _places(EPDDeployment, "") if place.rsplit(".", 1)[-1].lower() == name.lower()]
-    if elsewhere:
-        return f"did you mean {' or '.join(elsewhere[:3])}?"
-    return f"known here: {', '.join(sorted(here))}" if here else "remove it"
-
-
-def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    for part in location:
-        if isinstance(part, int):
-            continue
-        field = next((f for n, f in model.model_fields.items() if (f.alias or n) == part), None)
-        inner = _model_in(field.annotation) if field else None
-        if inner is None:
-            return []
-        model = inner
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _places(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        place = f"{prefix}.{field.alias or name}" if prefix else field.alias or name
-        if place.startswith(("status", "metadata")):
-            continue
-        yield place
-        if (inner := _model_in(field.annotation)) is not None:
-            yield from _places(inner, place)
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The API type inside an annotation such as `list[EnvVar] | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for arg in get_args(annotation) if (found := _model_in(arg)) is not None), None)
+    parent, name = location[:-1], str(location[-1])
+    place = place_of(parent, name)
+    inside = f"{path_of(parent)}." if parent else ""
+    if place is not None and inside and place.startswith(inside) and place.count(".") > inside.count("."):
+        return f"move it to {place}"
+    near = nearest_name(parent, name)
+    if near is not None:
+        return f"rename it to {near}"
+    if meant is not None:
+        return f"replace it by {meant[-1]}, which is required"
+    if place is not None:
+        return f"move it to {place}"
+    names = names_of(model_at(parent))
+    return f"remove it, or use one of {', '.join(sorted(names))}" if names else "remove it"

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help venv pins lint types format test crds release cluster-build cluster-up cluster-down clean
+.PHONY: help venv pins lint types format test crds docs release cluster-build cluster-up cluster-down clean
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -41,6 +41,9 @@ test: venv ## everything that can run here
 
 crds: venv ## write crds/ from the types
 	$(BIN)/epd crd --output-dir crds
+
+docs: venv ## write the generated pages of docs/
+	$(BIN)/python hack/api_reference.py
 
 release: venv ## introspect a vLLM release and write its table: RELEASE=0.34.0
 	$(BIN)/python -m hack.vllm.table $(RELEASE)

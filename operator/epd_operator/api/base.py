@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 JSON: TypeAlias = Any
 """A JSON value. Borrowed Kubernetes shapes and vLLM's own configuration keys are passed on as such."""
@@ -52,5 +53,19 @@ OpenObject = Annotated[
 """A borrowed Kubernetes or vLLM shape: any object here, checked by the operator where it is used."""
 Argument = Annotated[str, Strict(), StringConstraints(max_length=65536)]
 """One word of a command line."""
+
+
+def _no_duplicates(items: list[Any]) -> list[Any]:
+    seen: set[str] = set()
+    for item in items:
+        name = item if isinstance(item, str) else item.name
+        if name in seen:
+            raise PydanticCustomError("duplicate", "has {name} twice", {"name": name})
+        seen.add(name)
+    return items
+
+
+NoDuplicates = AfterValidator(_no_duplicates)
+"""Of a list that the API server keeps as a map by name, or as a set: it refuses an item that is there already."""
 MAP_BY_NAME: dict[str, JSON] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 """Schema of a list whose items are known by their name (server-side apply merges them)."""

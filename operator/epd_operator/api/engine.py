@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epd_operator.api.base import MAP_BY_NAME, APIModel, Argument, Name, Str
+from epd_operator.api.base import MAP_BY_NAME, APIModel, Argument, Name, NoDuplicates, Str
 from epd_operator.api.pod import EnvVar
 
 
@@ -24,7 +24,7 @@ class LocalObjectReference(APIModel):
     """Name of the object."""
 
 
-ImagePullSecrets = Annotated[list[LocalObjectReference], Field(json_schema_extra=MAP_BY_NAME)]
+ImagePullSecrets = Annotated[list[LocalObjectReference], NoDuplicates, Field(json_schema_extra=MAP_BY_NAME)]
 ImageReference = Annotated[Str, Field(max_length=512, pattern=r"^[^\s]+$")]
 
 
@@ -43,5 +43,5 @@ class Engine(APIModel):
     """Secrets for pulling images, in every pod. A change restarts all roles."""
     args: list[Argument] | None = None
     """Extra vLLM flags for every role, before the role's own."""
-    env: Annotated[list[EnvVar], Field(json_schema_extra=MAP_BY_NAME)] | None = None
+    env: Annotated[list[EnvVar], NoDuplicates, Field(json_schema_extra=MAP_BY_NAME)] | None = None
     """Extra environment variables for every role."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epd_operator.api.base import APIModel, Bool, Count, Seconds, Str
+from epd_operator.api.base import APIModel, Bool, Count, NoDuplicates, Seconds, Str
 from epd_operator.api.engine import ImagePullPolicy, ImageReference, LocalObjectReference
 from epd_operator.api.pod import PodTemplate, Resources
 from epd_operator.api.quantity import Quantity
@@ -43,6 +43,7 @@ class Media(APIModel):
     allowed_domains: (
         Annotated[
             list[Annotated[Str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]],
+            NoDuplicates,
             Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
         ]
         | None

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from epd_operator.api.base import MAP_BY_NAME, APIModel, Argument, Count, Degree, Seconds
+from epd_operator.api.base import MAP_BY_NAME, APIModel, Argument, Count, Degree, NoDuplicates, Seconds
 from epd_operator.api.device import Device
 from epd_operator.api.pod import EnvVar, PodTemplate, Resources
 from epd_operator.api.quantity import Quantity
@@ -117,7 +117,7 @@ class RoleSpec(APIModel):
     args: list[Argument] | None = None
     """Extra vLLM flags, after engine.args. They may replace defaults but not the wiring between roles. A change
     restarts the role, or makes a new revision where vLLM compares the setting between roles."""
-    env: Annotated[list[EnvVar], Field(json_schema_extra=MAP_BY_NAME)] | None = None
+    env: Annotated[list[EnvVar], NoDuplicates, Field(json_schema_extra=MAP_BY_NAME)] | None = None
     """Extra environment variables, over engine.env. They may replace defaults but not the wiring between roles."""
     resources: Resources | None = None
     """CPU, memory and other resources of one instance. Devices are derived from parallelism. A change restarts it."""

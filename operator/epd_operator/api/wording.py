@@ -196,6 +196,10 @@ def _sources(value: Any, _: Context, location: Location) -> Words:
     return Words(f"needs exactly one of {names}", remedy)
 
 
+def _duplicate(_: Any, context: Context, __: Location) -> Words:
+    return Words(f"has {context.get('name')} twice, and the API server refuses that", "remove one of them")
+
+
 _WRITERS: dict[str, Writer] = {
     "string_type": _text,
     "int_type": _whole,
@@ -223,6 +227,7 @@ _WRITERS: dict[str, Writer] = {
         "replicas and scaling exclude each other: with scaling, an autoscaler owns the number",
         "remove replicas or remove scaling",
     ),
+    "duplicate": _duplicate,
     "invalid_key": _fixed("is no name of a field, which is text", "remove it, or write its name in quotes"),
 }
 

@@ -53,9 +53,7 @@ def _type(field: dict[str, Any]) -> str:
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
     if "x-kubernetes-int-or-string" in field:
-        return (
-            "quantity" if "Ki" in field.get("pattern", "") or "]i)" in field.get("pattern", "") else "int or percentage"
-        )
+        return "int or percentage" if "%" in field["pattern"] else "quantity"
     if field.get("type") == "array":
         return f"list of {_type(field['items'])}"
     if "additionalProperties" in field:

@@ -1,7 +1,6 @@
 """Resolve requirements/*.txt from pyproject.toml: exact versions with hashes, no download addresses.
 
-    python hack/pins.py            # keep versions that still fit
-    python hack/pins.py --upgrade  # take the newest that fit
+`python hack/pins.py` keeps versions that still fit, `python hack/pins.py --upgrade` takes the newest that fit.
 """
 
 import subprocess

@@ -1,1 +1,1 @@
-"""Talking to the Kubernetes API server."""
+"""Talking to the API server. Nothing here knows what an EPDDeployment is."""

@@ -137,7 +137,7 @@ def _members(scan: Scan, body: Buffer, members: Iterable[Span]) -> bytes:
     return b"".join(b"," + copied(scan, body, span.name, span.end) for span in members)
 
 
-def copied(scan: Scan, body: Buffer, start: int, end: int) -> bytes:
+def copied(scan: Scan, body: Buffer | memoryview, start: int, end: int) -> bytes:
     """Return the bytes of the body that a span of the text stands for."""
     offset = scan.remainder.offset
     return bytes(memoryview(body)[offset(start) : offset(end)])

@@ -1,0 +1,307 @@
+"""HTTP/1.1 connections to engines: one request at a time, answers handed on in the bytes they came in.
+
+A `Sink` takes one answer. httptools follows the framing, so that the end of an answer is known without decoding it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import httptools
+
+if TYPE_CHECKING:
+    from epd_proxy.pool import EnginePool
+
+Pieces = Sequence[bytes | memoryview]
+
+MAX_HEAD: Final = 64 * 1024
+
+
+class Trouble(Enum):
+    """Why there is no answer, or no whole one."""
+
+    CONNECT = "connect"
+    CLOSED = "closed"
+    BROKEN = "broken"
+    TIMEOUT = "timeout"
+    PROTOCOL = "protocol"
+
+
+class EngineError(Exception):
+    """An engine gave no answer (or no whole one: BROKEN); the message names the engine."""
+
+    def __init__(self, trouble: Trouble, message: str) -> None:
+        super().__init__(message)
+        self.trouble = trouble
+
+
+@dataclass(slots=True)
+class Head:
+    """A response head. `length` is -1 without Content-Length."""
+
+    status: int
+    content_type: bytes = b""
+    length: int = -1
+    chunked: bool = False
+    retry_after: bytes = b""
+
+
+class Sink:
+    """Takes the answer to one request. Every call happens on the event loop's thread."""
+
+    __slots__ = ("connecting", "connection", "pool", "seconds")
+
+    def __init__(self) -> None:
+        self.pool: EnginePool | None = None
+        self.connection: EngineConnection | None = None
+        self.connecting: asyncio.Task[None] | None = None
+        self.seconds = 0.0
+
+    def on_answer(self, head: Head, body: bytes, complete: bool) -> None:
+        """Take the head and the first bytes of the body, framing included."""
+        raise NotImplementedError
+
+    def on_body(self, data: bytes, complete: bool) -> None:
+        """Take more of the body, framing included."""
+        raise NotImplementedError
+
+    def on_failure(self, failure: EngineError) -> None:
+        """Take the news that no more will come. Called at most once, and not after a complete answer."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Give the request up: the engine sees its connection closed. Nothing is called any more."""
+        if self.connection:
+            self.connection.drop()
+        elif self.connecting:
+            self.connecting.cancel()
+        self.left()
+
+    def left(self) -> None:
+        """Count the request as no longer at its engine."""
+        if self.pool:
+            self.pool.in_flight -= 1
+            self.pool = None
+        self.connection = self.connecting = None
+
+
+class EngineConnection(asyncio.Protocol):
+    """One connection. Between requests it lies in its pool."""
+
+    __slots__ = (
+        "_complete",
+        "_extra",
+        "_head",
+        "_in_body",
+        "_parser",
+        "_partial",
+        "_pieces",
+        "deadline",
+        "idle_since",
+        "in_chunk",
+        "pool",
+        "served",
+        "sink",
+        "transport",
+    )
+
+    def __init__(self, pool: EnginePool) -> None:
+        self.pool = pool
+        self.transport: Any = None
+        self.sink: Sink | None = None
+        self.deadline = 0.0
+        self.idle_since = 0.0
+        self.served = 0
+        self.in_chunk = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._head: Head | None = None
+        self._in_body = self._complete = self._extra = False
+        self._partial = b""
+        self._pieces: Pieces = ()
+
+    # ------------------------------------------------------------------ requests
+
+    def start(self, pieces: Pieces, sink: Sink, seconds: float) -> None:
+        """Send a request; its head must come within `seconds`."""
+        self.sink = sink
+        sink.connection = self
+        self._pieces = pieces
+        self._head = None
+        self._in_body = self._complete = False
+        self.deadline = self.pool.now() + seconds
+        self.pool.busy.add(self)
+        if len(pieces) == 1:
+            self.transport.write(pieces[0])
+        else:
+            self.transport.writelines(pieces)
+
+    def extend(self, seconds: float) -> None:
+        """Let the next bytes come within `seconds`."""
+        self.deadline = self.pool.now() + seconds
+
+    def at_boundary(self, data: bytes) -> bool:
+        """Say whether what was received so far, ending with `data`, ends with a whole chunk."""
+        return not self.in_chunk and data.endswith(b"\r\n")
+
+    def pause(self) -> None:
+        """Read no more until `resume`: the client is slower than the engine."""
+        self.transport.pause_reading()
+        self.deadline = float("inf")
+
+    def resume(self, seconds: float) -> None:
+        """Read on."""
+        self.transport.resume_reading()
+        self.extend(seconds)
+
+    def drop(self) -> None:
+        """Close at once; what was still to be sent is not sent."""
+        self.sink = None
+        self._pieces = ()
+        self.pool.busy.discard(self)
+        if self.transport:
+            self.transport.abort()
+
+    def expire(self) -> None:
+        """Fail the request because its deadline has passed."""
+        self._fail(Trouble.TIMEOUT, "did not answer in time")
+
+    # ------------------------------------------------------------------ asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self.transport = transport
+        self.pool.opened += 1
+
+    def data_received(self, data: bytes) -> None:
+        """Follow the framing and hand the bytes on."""
+        sink = self.sink
+        if sink is None:
+            self.drop()  # nobody asked
+            return
+        try:
+            if self._in_body:
+                self._parser.feed_data(data)
+                if self._complete:
+                    self._finish(sink)
+                sink.on_body(data, self._complete)
+                return
+            if self._partial:
+                data = self._partial + data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                self._partial = data
+                if len(data) > MAX_HEAD:
+                    self._fail(Trouble.PROTOCOL, "sent a head that is too long")
+                return
+            self._partial = b""
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(Trouble.PROTOCOL, f"sent what is not HTTP: {error}")
+            return
+        head = self._head
+        if head is None or head.status < 200:
+            self._fail(Trouble.PROTOCOL, "sent no final response")
+            return
+        self._in_body = True
+        self._pieces = ()
+        if self._complete:
+            self._finish(sink)
+        sink.on_answer(head, data[end + 4 :], self._complete)
+
+    def eof_received(self) -> bool:
+        """Close; `connection_lost` says what that means."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail the request, unless its body ends with the connection."""
+        self.pool.opened -= 1
+        sink = self.sink
+        if sink is None:
+            self.pool.forget(self)
+            return
+        head = self._head
+        if exc is None and self._in_body and head and head.length < 0 and not head.chunked:
+            self._complete = True  # a body that ends with its connection
+            self._detach(sink)
+            sink.on_body(b"", True)
+            return
+        self._fail(Trouble.BROKEN if self._in_body else Trouble.CLOSED, "closed the connection")
+
+    # ------------------------------------------------------------------ httptools
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the headers that matter."""
+        if self._in_body:
+            return  # a trailer
+        head = self._head
+        if head is None or self._complete:
+            if self._complete:
+                self._extra = True
+                return
+            head = self._head = Head(0)
+        lower = name.lower()
+        if lower == b"content-type":
+            head.content_type = value
+        elif lower == b"content-length":
+            head.length = int(value)
+        elif lower == b"transfer-encoding":
+            head.chunked = value.lower() == b"chunked"
+        elif lower == b"retry-after":
+            head.retry_after = value
+
+    def on_headers_complete(self) -> None:
+        """Take the status."""
+        if self._complete:
+            self._extra = True
+            return
+        if self._head is None:
+            self._head = Head(0)
+        self._head.status = self._parser.get_status_code()
+
+    def on_chunk_header(self) -> None:
+        """Note that a chunk is open."""
+        self.in_chunk = True
+
+    def on_chunk_complete(self) -> None:
+        """Note that no chunk is open."""
+        self.in_chunk = False
+
+    def on_message_complete(self) -> None:
+        """Note that the answer is whole."""
+        self._complete = True
+
+    # ------------------------------------------------------------------ ends
+
+    def _finish(self, sink: Sink) -> None:
+        """Take the connection away from an answer that is complete."""
+        keep = self._parser.should_keep_alive() and not self._extra and not self.transport.get_write_buffer_size()
+        self._detach(sink)
+        self.served += 1
+        if keep:
+            self.pool.give(self)
+        else:
+            self.transport.abort()  # what is still to be sent must not outlive its request's buffer
+
+    def _detach(self, sink: Sink) -> None:
+        self.sink = None
+        self.pool.busy.discard(self)
+        sink.left()
+
+    def _fail(self, trouble: Trouble, what: str) -> None:
+        sink, pieces = self.sink, self._pieces
+        stale = trouble is Trouble.CLOSED and self.served > 0 and not self._partial
+        self.drop()
+        if sink is None:
+            return
+        pool = self.pool
+        if stale:
+            pool.send_fresh(pieces, sink)
+            return
+        sink.left()
+        failure = EngineError(trouble, f"the {pool.role} engine {what}")
+        pool.failed(failure)
+        sink.on_failure(failure)

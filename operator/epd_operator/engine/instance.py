@@ -19,6 +19,13 @@ class UserEnv:
     path: str
     variable: EnvVar
 
+    @property
+    def shown(self) -> str:
+        """NAME=value, or the name alone where the value comes from elsewhere or is likely to be a secret."""
+        name, value = self.variable.name, self.variable.value
+        secret = any(word in name.upper() for word in ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"))
+        return name if value is None or secret else f"{name}={value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -65,6 +72,11 @@ class Instance:
     def data(self) -> int:
         """Data parallelism."""
         return (self.spec.parallelism and self.spec.parallelism.data) or 1
+
+    @property
+    def degrees(self) -> dict[str, int]:
+        """Every kind of parallelism, by its name in `parallelism`."""
+        return {"tensor": self.tensor, "pipeline": self.pipeline, "data": self.data}
 
     @property
     def devices(self) -> int:

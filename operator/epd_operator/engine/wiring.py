@@ -61,6 +61,10 @@ class Wiring:
         """The role that consumes embeddings."""
         return Role.PREFILL if Role.PREFILL in self.instances else Role.DECODE
 
+    def embeddings_by(self, connector: str) -> TransferChoice | None:
+        """The transfer of embeddings, if it is by that connector."""
+        return self.embeddings if self.embeddings is not None and self.embeddings.connector == connector else None
+
 
 def wire(deployment: EPDDeployment, *, local: bool = False, defaults: Defaults | None = None) -> Wiring:
     """Resolve an object. `local`: for processes on this machine instead of pods."""
@@ -118,7 +122,8 @@ def _default_embeddings(deployment: EPDDeployment, release: Release | None, *, l
     """The published default: see docs/connectors.md."""
     transfer = deployment.spec.transfer
     has_claim = bool(transfer and transfer.embeddings and transfer.embeddings.volume)
-    on_cpu = any(device_of(deployment, role).type is DeviceType.CPU for role in deployment.spec.roles())
+    consumer = Role.PREFILL if deployment.spec.prefill is not None else Role.DECODE
+    on_cpu = any(device_of(deployment, role).type is DeviceType.CPU for role in (Role.ENCODE, consumer))
     old = release is not None and release.minor_key < connectors.EC_CPU_NIXL_SINCE.minor_key
     if has_claim or local or on_cpu or old:
         return connectors.EC_EXAMPLE

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from epd_operator.api.finding import Severity
-from epd_operator.engine.environment import wired_variables
+from epd_operator.api.pod import EnvVar
+from epd_operator.engine.environment import Variable, wired_variables
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.site import POD
 from epd_operator.engine.wiring import Wiring
@@ -25,19 +26,21 @@ FORBIDDEN = {
     source="the plan",
 )
 def env_clash(wiring: Wiring) -> Iterator[Broken]:
-    """A variable of the wiring among the user's."""
+    """A variable of the wiring among the user's; one that says the same is none."""
     seen: set[str] = set()
     for instance in wiring.instances.values():
         wired = wired_variables(wiring, instance, POD)
         for name, entry in instance.env.items():
             own = wired.get(name)
-            same = own is not None and own.value is not None and own.value == entry.variable.value
-            reported_elsewhere = name == "VLLM_WORKER_MULTIPROC_METHOD"
-            if own is None or same or reported_elsewhere or entry.path in seen:
+            if own is None or entry.path in seen or _says_the_same(own, entry.variable):
                 continue
             seen.add(entry.path)
             message = f"the operator sets it to {own.shown}: {own.reason}"
-            yield Broken(entry.path, f"{name}={entry.variable.value}", message, "remove it")
+            yield Broken(entry.path, entry.shown, message, "remove it")
+
+
+def _says_the_same(own: Variable, written: EnvVar) -> bool:
+    return own.value == written.value and own.source == written.value_from
 
 
 @rule(
@@ -56,7 +59,7 @@ def env_forbidden(wiring: Wiring) -> Iterator[Broken]:
             off = name == "VLLM_SERVER_DEV_MODE" and entry.variable.value in (None, "", "0")
             if name in FORBIDDEN and not off and entry.path not in seen:
                 seen.add(entry.path)
-                yield Broken(entry.path, f"{name}={entry.variable.value}", FORBIDDEN[name], "remove it")
+                yield Broken(entry.path, entry.shown, FORBIDDEN[name], "remove it")
 
 
 @rule(

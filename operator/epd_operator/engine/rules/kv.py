@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from epd_operator.api.finding import Severity
 from epd_operator.api.role import Role
-from epd_operator.engine.capabilities import nearest
+from epd_operator.engine.rules.known import unknown_connector
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
@@ -25,10 +25,8 @@ def connector_unknown(wiring: Wiring) -> Iterator[Broken]:
     known = wiring.capabilities.kv_connectors
     if choice is None or choice.chosen or choice.connector in known:
         return
-    near = nearest(choice.connector, known)
-    hint = f"did you mean {near}?" if near else f"use one of {', '.join(sorted(known))}"
-    message = f"vLLM {wiring.release} has no such KV connector (the engine ends with an error)"
-    yield Broken("spec.transfer.kv.connector", choice.connector, message, hint)
+    words = unknown_connector(wiring, choice.connector, "KV", known)
+    yield Broken("spec.transfer.kv.connector", choice.connector, *words)
 
 
 @rule(

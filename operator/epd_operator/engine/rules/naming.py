@@ -58,9 +58,7 @@ def name_begins_with_vllm(wiring: Wiring) -> Iterator[Broken]:
     """Services named vllm..."""
     name = wiring.deployment.name
     if name.startswith("vllm"):
-        message = (
-            "Services named vllm... put VLLM_* variables into all pods of the namespace, and vLLM reads them"
-        )
+        message = "Services named vllm... put VLLM_* variables into all pods of the namespace, and vLLM reads them"
         yield Broken("metadata.name", name, message, "use a name that does not begin with vllm")
 
 

@@ -19,16 +19,14 @@ from epd_operator.engine.wiring import Wiring
     proved=True,
 )
 def torch_shm_single_rank(wiring: Wiring) -> Iterator[Broken]:
-    """torch_shm asked for, and more than one rank."""
-    for role, instance in wiring.instances.items():
-        if instance.tensor_ipc is not TensorIPC.TORCH_SHM:
-            continue
-        for name in ("tensor", "pipeline", "data"):
-            degree = getattr(instance, name)
-            if degree > 1:
-                message = "torch_shm works only with tensor, pipeline and data parallelism 1 (vLLM refuses to start)"
-                remedy = f"set {name} to 1 or preprocessing.tensorIPC to direct_rpc"
-                yield Broken(f"spec.{role}.parallelism.{name}", degree, message, remedy)
+    """torch_shm asked of an encoder with more than one rank; of other roles it is never right."""
+    instance = wiring.instances.get(Role.ENCODE)
+    if instance is None or instance.tensor_ipc is not TensorIPC.TORCH_SHM or instance.single_rank:
+        return
+    many = [name for name, degree in instance.degrees.items() if degree > 1]
+    message = "torch_shm works only with tensor, pipeline and data parallelism 1 (vLLM refuses to start)"
+    remedy = f"set {' and '.join(many)} to 1 or preprocessing.tensorIPC to direct_rpc"
+    yield Broken(f"spec.encode.parallelism.{many[0]}", instance.degrees[many[0]], message, remedy)
 
 
 @rule(
@@ -41,13 +39,15 @@ def torch_shm_single_rank(wiring: Wiring) -> Iterator[Broken]:
     proved=True,
 )
 def torch_shm_spawn(wiring: Wiring) -> Iterator[Broken]:
-    """The user sets another start method."""
-    for instance in wiring.instances.values():
-        entry = instance.env.get("VLLM_WORKER_MULTIPROC_METHOD")
-        if instance.tensor_ipc is TensorIPC.TORCH_SHM and entry is not None and entry.variable.value != "spawn":
-            message = "torch_shm works only with the start method spawn (vLLM refuses to start)"
-            remedy = "remove the variable, or set preprocessing.tensorIPC to direct_rpc"
-            yield Broken(entry.path, f"{entry.variable.name}={entry.variable.value}", message, remedy)
+    """The user sets another start method of an encoder."""
+    instance = wiring.instances.get(Role.ENCODE)
+    entry = instance.env.get("VLLM_WORKER_MULTIPROC_METHOD") if instance else None
+    if instance is None or entry is None or instance.tensor_ipc is not TensorIPC.TORCH_SHM:
+        return
+    if entry.variable.value != "spawn":
+        message = "torch_shm works only with the start method spawn (vLLM refuses to start)"
+        remedy = "remove the variable, or set preprocessing.tensorIPC to direct_rpc"
+        yield Broken(entry.path, entry.shown, message, remedy)
 
 
 @rule(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from epd_operator.api.finding import Finding
+from epd_operator.api.finding import Finding, Severity
 from epd_operator.engine.rules import (
     arguments,
     devices,
+    eccpu,
     embeddings,
     environment,
     kv,
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     *naming.RULES,
     *preprocessing.RULES,
     *embeddings.RULES,
+    *eccpu.RULES,
     *kv.RULES,
     *devices.RULES,
     *storage.RULES,
@@ -36,8 +38,15 @@ RULES: tuple[Rule, ...] = (
 
 
 def check(wiring: Wiring, rules: tuple[Rule, ...] = RULES) -> list[Finding]:
-    """The findings of `rules` on one object, in the order of the table."""
-    return [finding for rule in rules if rule.holds_for(wiring.release) for finding in _findings(rule, wiring)]
+    """The findings of `rules` on one object, in the order of the table, one for each place.
+
+    Where several rules are broken by one value, the first error speaks: whoever changes the value asks again.
+    """
+    found = [finding for rule in rules if rule.holds_for(wiring.release) for finding in _findings(rule, wiring)]
+    first: dict[str, Finding] = {}
+    for finding in sorted(found, key=lambda finding: finding.severity is not Severity.ERROR):
+        first.setdefault(finding.path, finding)
+    return [finding for finding in found if first[finding.path] is finding]
 
 
 def _findings(rule: Rule, wiring: Wiring) -> Iterator[Finding]:

@@ -1,10 +1,9 @@
 """What the proxy is told: its configuration document, and the files that its pod mounts."""
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from epd_operator.plan.plan import Plan
 from epd_proxy.config import Discovery, ProxyConfig
@@ -59,11 +58,6 @@ def configuration(plan: Plan) -> ProxyConfig:
 
 def configuration_text(plan: Plan) -> str:
     """The configuration as the YAML that goes into the ConfigMap."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.width = 4096
-    yaml.allow_unicode = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    stream = io.StringIO()
-    yaml.dump(configuration(plan).to_document(), stream)
-    return stream.getvalue()
+    document = configuration(plan).to_document()
+    text: str = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, width=1 << 20)
+    return text

@@ -60,18 +60,14 @@ class Kubectl:
         found: list[Object] = self.json(*args)["items"]
         return found
 
-    def apply(self, objects: Iterable[Object] | str, namespace: str = "default", manager: str = "kubectl") -> None:
-        """Server-side apply of objects, or of YAML documents, with conflicts forced."""
+    def apply(self, objects: Iterable[Object] | str, namespace: str = "", manager: str = "kubectl") -> None:
+        """Server-side apply of objects, or of YAML documents, with conflicts forced.
+
+        `namespace`: of the objects that name none; those of another one are refused. Raises KubectlError.
+        """
         text = objects if isinstance(objects, str) else _list(objects)
-        self(
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            f"--field-manager={manager}",
-            f"--namespace={namespace}",
-            "--filename=-",
-            stdin=text,
-        )
+        options = ["--server-side", "--force-conflicts", f"--field-manager={manager}", "--filename=-"]
+        self("apply", *options, *([f"--namespace={namespace}"] if namespace else []), stdin=text)
 
     def exists(self, *args: str) -> bool:
         """Whether a `get` of these finds something."""

@@ -13,6 +13,8 @@ PROXY = "proxy"
 LONGEST_SUFFIX = len(f"-{Role.PREFILL}-") + REVISION_LENGTH
 MAX_NAME = MAX_LABEL - LONGEST_SUFFIX
 """Longest metadata.name whose children all have legal names."""
+MAX_CRON_JOB = 52
+"""Longest name of a CronJob: its Jobs add a dash and ten digits."""
 
 LABEL_NAME = "app.kubernetes.io/name"
 LABEL_INSTANCE = "app.kubernetes.io/instance"
@@ -54,8 +56,8 @@ def engine_key_secret(deployment: str) -> str:
 
 
 def pruner_name(deployment: str) -> str:
-    """Name of the CronJob that prunes the shared embeddings directory."""
-    return f"{deployment}-pruner"
+    """Name of the CronJob that prunes the shared embeddings directory; such names have at most 52 characters."""
+    return f"{deployment}-prune"
 
 
 def engines_policy(deployment: str) -> str:

@@ -75,7 +75,7 @@ def model_argument(wiring: Wiring, site: Site = POD) -> str:
     """The model as every role must be given it: transfer hand-shakes compare the string."""
     model_id = wiring.deployment.spec.model.id
     if model_id.startswith(("/", "./")):
-        return f"{site.models}/{model_id.removeprefix('.').strip('/')}"
+        return f"{site.models}/{model_id.removeprefix('.').strip('/')}".rstrip("/")
     return model_id
 
 

@@ -45,6 +45,8 @@ class Instance:
     """engine.args, then the role's own, as one command line; a later flag wins."""
     arg_paths: tuple[str, ...]
     """Where each word of that command line was written: spec.engine.args[i] or spec.<role>.args[i]."""
+    words: tuple[str, ...]
+    """The words of that command line, as written."""
     env: Mapping[str, UserEnv]
     """By name; the role's own win over engine.env."""
 
@@ -130,3 +132,9 @@ class Instance:
     def arg_path(self, argument: Argument | ArgumentProblem) -> str:
         """Where an argument was written."""
         return self.arg_paths[argument.index]
+
+    def written(self, argument: Argument) -> str:
+        """An argument as the user wrote it, its value in the same word or in the next ones."""
+        word = self.words[argument.index]
+        alone = argument.texts and "=" not in word and not word.endswith(argument.texts[0])
+        return " ".join((word, *argument.texts)) if alone else word

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 _VERSION = re.compile(
-    r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:(?:\.?(?:rc|a|b|dev|post)\d*)+)?(?:[+-][A-Za-z0-9._+-]*)?"
+    r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:(?:\.?(?:rc|a|b|dev|post)\d*)+)?(?:[+-][A-Za-z0-9._+-]*)?", re.ASCII
 )
 
 
@@ -18,7 +18,7 @@ class Release(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "Release":
         """Read `0.33.0`, `v0.33`, `0.33.0rc1` or `0.32.0+cpu`; ValueError for anything else."""
-        match = _VERSION.fullmatch(text.strip()) if len(text) <= 64 else None
+        match = _VERSION.fullmatch(text) if len(text) <= 64 else None
         if match is None:
             raise ValueError(f"{text[:64]!r} is not a vLLM release such as 0.33.0")
         return cls(int(match[1]), int(match[2]), int(match[3] or 0))

@@ -157,6 +157,7 @@ def _instance(deployment: EPDDeployment, role: Role, known: Capabilities) -> Ins
         kv_role=kv_role,
         args=parse_args([word for _, word in words], known),
         arg_paths=tuple(path for path, _ in words),
+        words=tuple(word for _, word in words),
         env=MappingProxyType(_environment(engine.env, "spec.engine.env") | _environment(spec.env, f"spec.{role}.env")),
     )
 

@@ -1,38 +1,55 @@
 """Rules about the flags that a user adds."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from epd_operator.api.finding import Severity
 from epd_operator.engine.command import wired_flags
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
+
+class Owner(NamedTuple):
+    """What decides a flag of the wiring."""
+
+    decides: str
+    """Completes "it is decided by ..."; {role} stands for the role."""
+    instead: str = ""
+    """What to do instead; empty where there is nothing to do."""
+
+
+def _field(path: str) -> Owner:
+    return Owner(path, f"set {path}")
+
+
 OWNED = {
-    "--model": "spec.model.id",
-    "--model-tag": "spec.model.id",
-    "--revision": "spec.model.revision",
-    "--served-model-name": "spec.model.servedName",
-    "--host": "the operator (all addresses of the pod)",
-    "--port": "the operator (8000)",
-    "--uds": "the operator (HTTP on a port)",
-    "--root-path": "the operator (the proxy asks at /)",
-    "--ssl-keyfile": "the operator (HTTP inside the cluster)",
-    "--ssl-certfile": "the operator (HTTP inside the cluster)",
-    "--api-key": "the operator (a Secret made once)",
-    "--headless": "the operator (every instance serves HTTP)",
-    "--tensor-parallel-size": "parallelism.tensor of the role",
-    "--pipeline-parallel-size": "parallelism.pipeline of the role",
-    "--data-parallel-size": "parallelism.data of the role",
-    "--ec-transfer-config": "spec.transfer.embeddings",
-    "--kv-transfer-config": "spec.transfer.kv",
-    "--mm-tensor-ipc": "spec.encode.preprocessing.tensorIPC",
-    "--mm-processor-device": "spec.encode.preprocessing.device",
-    "--mm-encoder-only": "the operator (from the roles present)",
-    "--shutdown-timeout": "drainTimeoutSeconds of the role",
-    "--allowed-media-domains": "spec.proxy.media.allowedDomains",
-    "--enable-mm-embeds": "the operator (from the roles present)",
+    "--model": _field("model.id"),
+    "--model-tag": _field("model.id"),
+    "--revision": _field("model.revision"),
+    "--served-model-name": _field("model.servedName"),
+    "--host": Owner("the operator: an engine listens on all addresses of its pod"),
+    "--port": Owner("the operator: an engine listens on port 8000 of its pod"),
+    "--uds": Owner("the operator: an engine listens on a port"),
+    "--root-path": Owner("the operator: the proxy asks at /"),
+    "--ssl-keyfile": Owner("the operator: engines speak plain HTTP to the proxy"),
+    "--ssl-certfile": Owner("the operator: engines speak plain HTTP to the proxy"),
+    "--api-key": Owner("the operator: it makes a Secret for engines and proxy", "set proxy.apiKeysSecretRef"),
+    "--headless": Owner("the operator: every instance serves HTTP"),
+    "--tensor-parallel-size": _field("{role}.parallelism.tensor"),
+    "--pipeline-parallel-size": _field("{role}.parallelism.pipeline"),
+    "--data-parallel-size": _field("{role}.parallelism.data"),
+    "--ec-transfer-config": _field("transfer.embeddings"),
+    "--kv-transfer-config": _field("transfer.kv"),
+    "--mm-tensor-ipc": _field("encode.preprocessing.tensorIPC"),
+    "--mm-processor-device": _field("encode.preprocessing.device"),
+    "--mm-encoder-only": Owner("the operator, from the roles present"),
+    "--shutdown-timeout": _field("{role}.drainTimeoutSeconds"),
+    "--allowed-media-domains": _field("proxy.media.allowedDomains"),
+    "--enable-mm-embeds": Owner("the operator, from the roles present"),
 }
 """Flags of the wiring, and what decides them instead."""
+SECRET = ("--api-key",)
+"""Flags whose value is not repeated in a finding."""
 
 
 @rule(
@@ -51,13 +68,17 @@ def args_clash(wiring: Wiring) -> Iterator[Broken]:
         wired = wired_flags(wiring, role)
         for argument in instance.args.arguments:
             path = instance.arg_path(argument)
-            if argument.name not in OWNED or path in seen:
+            owner = OWNED.get(argument.name)
+            if owner is None or path in seen:
                 continue
             seen.add(path)
             own = wired.get(argument.name)
-            sets = f"; the operator writes {' '.join(own.words)[:160]}" if own else ""
-            message = f"{argument.name} is decided by {OWNED[argument.name]}{sets}"
-            yield Broken(path, argument.text, message, f"remove it and use {OWNED[argument.name]}")
+            place = str(role) if path.startswith(f"spec.{role}") else "<role>"
+            sets = f" (the operator writes {' '.join(own.words)[:160]})" if own else ""
+            message = f"{argument.name} is decided by {owner.decides}{sets}".replace("{role}", place)
+            remedy = f"remove it and {owner.instead}" if owner.instead else "remove it"
+            value = argument.spelling if argument.name in SECRET else instance.written(argument)
+            yield Broken(path, value, message, remedy.replace("{role}", place))
 
 
 RULES = (args_clash,)

@@ -51,9 +51,8 @@ def device_on_cpu(wiring: Wiring) -> Iterator[Broken]:
             continue
         for name, value in (("resourceName", device.resource_name), ("product", device.product)):
             if value is not None:
-                yield Broken(
-                    f"{path}.{name}", value, "type is CPU, which needs no such device", "remove it or set type"
-                )
+                message = "names an accelerator, and type is CPU"
+                yield Broken(f"{path}.{name}", value, message, "remove it, or change type")
 
 
 @rule(
@@ -71,13 +70,16 @@ def device_resource_twice(wiring: Wiring) -> Iterator[Broken]:
         if resources is None or instance.device_type is DeviceType.CPU:
             continue
         names = {instance.device.resource_name, "nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915"} - {None}
+        told: set[tuple[str, str]] = set()
         for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
             for name, amount in (amounts or {}).items():
                 if name in names and amount.amount != instance.devices:
-                    message = (
-                        f"parallelism {instance.tensor} x {instance.pipeline} x {instance.data} (tensor, pipeline, "
-                        f"data) takes {instance.devices} devices"
-                    )
+                    if (name, amount) in told:
+                        continue
+                    told.add((name, amount))
+                    product = " x ".join(str(degree) for degree in instance.degrees.values())
+                    takes = f"{instance.devices} device{'s' if instance.devices > 1 else ''}"
+                    message = f"tensor x pipeline x data parallelism is {product}, so an instance takes {takes}"
                     path = f"spec.{role}.resources.{field}[{name}]"
                     yield Broken(path, str(amount), message, "remove it, or change parallelism")
 

@@ -16,7 +16,7 @@ _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
     severity=Severity.ERROR,
     kind=Kind.STRICTER,
     what=f"metadata.name has at most {names.MAX_NAME} characters.",
-    why="Services and labels of the roles derive from it and have at most 63.",
+    why="Services of the roles derive from it and have at most 63.",
     source="Kubernetes: object names (RFC 1123 labels)",
 )
 def name_too_long(wiring: Wiring) -> Iterator[Broken]:
@@ -62,4 +62,4 @@ def name_begins_with_vllm(wiring: Wiring) -> Iterator[Broken]:
         yield Broken("metadata.name", name, message, "use a name that does not begin with vllm")
 
 
-RULES = (name_too_long, name_not_a_label, name_begins_with_vllm)
+RULES = (name_not_a_label, name_too_long, name_begins_with_vllm)

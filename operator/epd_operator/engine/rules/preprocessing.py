@@ -55,7 +55,7 @@ def torch_shm_spawn(wiring: Wiring) -> Iterator[Broken]:
     severity=Severity.ERROR,
     kind=Kind.STRICTER,
     what="preprocessing goes only with encode.",
-    why="Other roles receive metadata, not media, and vLLM refuses an accelerator that a language model shares.",
+    why="Other roles receive metadata instead of media, or preprocess on the CPU: vLLM allows them nothing else.",
     source="vLLM 0.28 config/multimodal.py:440, 0.33 config/multimodal.py:650",
     proved=True,
 )
@@ -67,7 +67,7 @@ def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
             continue
         if preprocessing.device is PreprocessingDevice.ACCELERATOR or preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
             continue
-        message = f"{role} instances get metadata from the encoder and preprocess no media"
+        message = "only an encoder has a choice: where the language model runs, media are preprocessed on the CPU"
         value = preprocessing.model_dump(mode="json", by_alias=True, exclude_none=True)
         yield Broken(f"spec.{role}.preprocessing", value, message, "move it to spec.encode or remove it")
 
@@ -92,7 +92,7 @@ def accelerator_off_encoder(wiring: Wiring) -> Iterator[Broken]:
             message = "this role also runs the language model, which would share the device (vLLM refuses to start)"
             yield Broken(f"spec.{role}.preprocessing.device", preprocessing.device, message, remedy)
         elif preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
-            message = f"torch_shm carries an encoder's tensors, and {role} instances preprocess no media"
+            message = f"torch_shm carries an encoder's tensors, and {role} instances run the language model"
             yield Broken(f"spec.{role}.preprocessing.tensorIPC", preprocessing.tensor_ipc, message, remedy)
 
 

@@ -36,16 +36,19 @@ def version_missing(wiring: Wiring) -> Iterator[Broken]:
     id="engine-version-unknown",
     severity=Severity.ERROR,
     kind=Kind.STRICTER,
-    what="engine.version must be a vLLM release.",
+    what="engine.version must be a vLLM release, of a major that the operator knows.",
     why="Rules, flags, defaults and the wire format between the roles differ by release.",
     source="the operator's capability tables",
 )
 def version_unknown(wiring: Wiring) -> Iterator[Broken]:
-    """A version that is none."""
-    version = _version(wiring)
-    if version is not None and wiring.release is None:
+    """A version that is none, or of a major that is not known."""
+    version, release, known = _version(wiring), wiring.release, wiring.capabilities.version
+    if version is not None and release is None:
         message = "is not a vLLM release, so no rule can be checked"
-        yield Broken("spec.engine.version", version, message, "write it as major.minor.patch, for example 0.33.0")
+        yield Broken("spec.engine.version", version, message, f"write major.minor.patch, for example {known}")
+    elif release is not None and release.major > Release.parse(known).major:
+        message = f"this operator knows vLLM up to {known}, and another major is another engine"
+        yield Broken(_where(wiring), _written(wiring), message, f"use {known}, or a newer operator")
 
 
 @rule(
@@ -62,7 +65,7 @@ def version_too_old(wiring: Wiring) -> Iterator[Broken]:
     release = wiring.release
     if release is not None and release.minor_key < OLDEST.minor_key:
         message = f"encoders of vLLM before {OLDEST.minor_text} report no metadata to pass on"
-        yield Broken(_where(wiring), str(release), message, f"use {OLDEST} or later")
+        yield Broken(_where(wiring), _written(wiring), message, f"use {OLDEST} or later")
 
 
 @rule(
@@ -79,7 +82,7 @@ def version_newer(wiring: Wiring) -> Iterator[Broken]:
     if release is not None and not wiring.capabilities.exact and release.minor_key >= OLDEST.minor_key:
         known = wiring.capabilities.version
         message = f"this operator knows vLLM up to {known} and treats later releases like it"
-        yield Broken(_where(wiring), str(release), message, "update the operator, or expect findings to be inexact")
+        yield Broken(_where(wiring), _written(wiring), message, "update the operator, or expect findings to be inexact")
 
 
 @rule(
@@ -138,6 +141,10 @@ def image_one_device(wiring: Wiring) -> Iterator[Broken]:
 
 def _where(wiring: Wiring) -> str:
     return "spec.engine.version" if _version(wiring) is not None else "spec.engine.image"
+
+
+def _written(wiring: Wiring) -> str | None:
+    return _version(wiring) or wiring.deployment.spec.engine.image
 
 
 RULES = (

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
+from epd_operator.api.role import PreprocessingDevice, Role
 from epd_operator.engine import connectors
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import TransferChoice, Wiring
@@ -25,17 +27,31 @@ def shared_directory_without_claim(wiring: Wiring) -> Iterator[Broken]:
     kv = transfer.kv.volume if transfer and transfer.kv else None
     choice = wiring.embeddings
     if choice is not None and embeddings is None and connectors.embeddings_needs(choice.connector).shared_directory:
-        yield _without_claim(choice)
+        if not (choice.chosen and _device_is_wrong(wiring)):
+            yield _without_claim(choice)
+        return  # a claim of the embeddings serves the KV blocks too
     choice = wiring.kv
     missing = kv is None and embeddings is None
     if choice is not None and missing and connectors.kv_needs(choice.connector).shared_directory:
         yield _without_claim(choice)
 
 
+def _device_is_wrong(wiring: Wiring) -> bool:
+    """Whether another rule wants a device changed, with which the default connector may change."""
+    encode, prefill, decode = (wiring.instances.get(role) for role in Role)
+    if prefill is not None and decode is not None and prefill.device_type is not decode.device_type:
+        return True
+    return encode is not None and (
+        encode.device_type is DeviceType.CPU and encode.wanted_preprocessing is PreprocessingDevice.ACCELERATOR
+    )
+
+
 def _without_claim(choice: TransferChoice) -> Broken:
     how = " (the default here)" if choice.chosen else ""
     message = f"{choice.connector}{how} moves data through a directory that both roles must mount"
-    return Broken(f"{choice.path}.volume", None, message, "set volume.persistentVolumeClaim.claimName")
+    path = f"{choice.path}.volume"
+    remedy = f"set {path.removeprefix('spec.')}.persistentVolumeClaim.claimName"
+    return Broken(path, None, message, remedy)
 
 
 @rule(
@@ -76,7 +92,7 @@ def model_path_without_volume(wiring: Wiring) -> Iterator[Broken]:
     model = wiring.deployment.spec.model
     if model.id.startswith(("/", "./")) and model.volume is None and not wiring.local:
         message = "is a path inside the model volume, and there is no model volume"
-        yield Broken("spec.model.id", model.id, message, "set spec.model.volume, or use a Hugging Face id")
+        yield Broken("spec.model.id", model.id, message, "set model.volume, or use a Hugging Face id")
 
 
 @rule(
@@ -88,10 +104,13 @@ def model_path_without_volume(wiring: Wiring) -> Iterator[Broken]:
     source="the API of EPDDeployment",
 )
 def model_path_escapes(wiring: Wiring) -> Iterator[Broken]:
-    """A path with `..`."""
+    """A path with `..`, or one that begins with a dot and is neither a path in the volume nor a Hugging Face id."""
     model = wiring.deployment.spec.model
-    if model.id.startswith(("/", "./")) and ".." in model.id.split("/"):
+    if ".." in model.id.split("/"):
         yield Broken("spec.model.id", model.id, "leads out of the model volume", "write it without ..")
+    elif model.id.startswith(".") and not model.id.startswith("./"):
+        message = "is neither a path in the model volume nor a Hugging Face id"
+        yield Broken("spec.model.id", model.id, message, "begin a path with ./ or write a Hugging Face id")
 
 
-RULES = (shared_directory_without_claim, volume_without_use, model_path_without_volume, model_path_escapes)
+RULES = (shared_directory_without_claim, volume_without_use, model_path_escapes, model_path_without_volume)

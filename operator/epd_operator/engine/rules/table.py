@@ -9,11 +9,15 @@ from epd_operator.engine.rules import (
     eccpu,
     embeddings,
     environment,
+    extra_config,
     kv,
     memory,
     naming,
+    overlay,
     preprocessing,
     releases,
+    resources,
+    rollout,
     storage,
     topology,
 )
@@ -28,11 +32,15 @@ RULES: tuple[Rule, ...] = (
     *embeddings.RULES,
     *eccpu.RULES,
     *kv.RULES,
+    *extra_config.RULES,
     *devices.RULES,
     *storage.RULES,
     *memory.RULES,
+    *resources.RULES,
     *arguments.RULES,
     *environment.RULES,
+    *rollout.RULES,
+    *overlay.RULES,
 )
 """In the order in which findings are shown."""
 

@@ -25,6 +25,9 @@ class Reason(StrEnum):
     NO_NODE_OFFERS_DEVICE = "NoNodeOffersDevice"
     NODES_NOT_READABLE = "NodesNotReadable"
     NO_DEVICE_NEEDED = "NoDeviceNeeded"
+    VOLUME_NOT_FOUND = "VolumeNotFound"
+    VOLUME_NOT_SHAREABLE = "VolumeNotShareable"
+    CLASS_NOT_FOUND = "ClassNotFound"
     # Available, Ready, Reconciling
     SERVING = "Serving"
     ROLE_NOT_READY = "RoleNotReady"
@@ -33,12 +36,15 @@ class Reason(StrEnum):
     PROGRESSING = "Progressing"
     ROLLING_OUT = "RollingOut"
     SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    WAITING_FOR_DELETION = "WaitingForDeletion"
     # Why pods are not ready, most telling first
     UNSCHEDULABLE = "Unschedulable"
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CONTAINER_CONFIG_ERROR = "ContainerConfigError"
     OUT_OF_MEMORY = "OutOfMemory"
     CRASH_LOOPING = "CrashLooping"
+    EVICTED = "Evicted"
     STARTING = "Starting"
     # Stalled
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"

@@ -1,6 +1,7 @@
 """An object becomes its plan."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.api.finding import Finding, Severity, has_errors
@@ -32,14 +33,18 @@ def build(
     defaults: Defaults | None = None,
     scales: Mapping[Role, int] | None = None,
     settings: Settings = DEFAULT_SETTINGS,
+    tolerated: Collection[Finding] = (),
 ) -> Plan:
     """Check an object and plan it.
 
     `local`: for processes on this machine. `defaults`: connectors chosen earlier. `scales`: replicas of the roles whose
-    number an EPDRoleScale decides. Raises Unacceptable with all findings if any of them is an error.
+    number an EPDRoleScale decides. `tolerated`: errors that the object had when it was accepted, before their rule was
+    there; they become warnings. Raises Unacceptable with all findings if any of them is an error.
     """
     wiring = wire(deployment, local=local, defaults=defaults)
-    findings = tuple(check(wiring))
+    findings = tuple(
+        replace(finding, severity=Severity.WARNING) if finding in tolerated else finding for finding in check(wiring)
+    )
     if has_errors(findings):
         raise Unacceptable(findings)
     images = {role: image_of(wiring, role) for role in wiring.instances}

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from hack.cluster.errors import ClusterError
 from hack.cluster.local import LocalCluster, kept_cluster
 from hack.cluster.ports import Ports
 from hack.cluster.programs import build
+from hack.cluster.provider import choose, chosen, forget
 from hack.cluster.settings import Settings
 from hack.cluster.tools import NAMES, tool
 
@@ -58,13 +58,27 @@ def up(directory: Path, /, *, control_plane: bool, port_base: int | None, **chan
 
 
 @cluster.command()
-@click.option("--wipe", is_flag=True, help="Also remove data, certificates, settings and loaded images.")
+@click.option("--context", default="", help="Use this context of $KUBECONFIG instead of making a cluster.")
 @click.pass_obj
-def down(directory: Path, *, wipe: bool) -> None:
-    """Stop everything and leave the machine as it was."""
-    with kept_cluster(directory) as local:
-        local.stop()
-        if wipe:
+def provide(directory: Path, /, *, context: str) -> None:
+    """A cluster by what there is: a named context, kind with Docker, else the local cluster."""
+    choice = choose(context)
+    print(f"cluster: {choice.name}")
+    provider = choice.provider(directory.resolve())
+    provider.start()
+    choice.save(directory)
+    print(f"export KUBECONFIG={provider.reach().kubeconfig}{f' and use --context={context}' if context else ''}")
+
+
+@cluster.command()
+@click.option("--wipe", is_flag=True, help="Also remove the local cluster's data, certificates, settings and images.")
+@click.pass_obj
+def down(directory: Path, /, *, wipe: bool) -> None:
+    """Stop everything that was started and leave the machine as it was."""
+    chosen(directory).provider(directory.resolve()).stop()
+    forget(directory)
+    if wipe:
+        with kept_cluster(directory) as local:
             local.wipe()
 
 
@@ -89,30 +103,26 @@ def _describe(local: LocalCluster, name: str) -> int | None:
 @cluster.command()
 @click.pass_obj
 def kubeconfig(directory: Path) -> None:
-    """Print the administrator's kubeconfig."""
-    with kept_cluster(directory) as local:
-        if not local.layout.kubeconfig().exists():
-            raise ClusterError(f"{directory} has no cluster; start one with `up`")
-        print(local.layout.kubeconfig())
+    """Print the kubeconfig of the cluster that is up."""
+    print(chosen(directory).provider(directory.resolve()).reach().kubeconfig)
 
 
 @cluster.command()
 @click.argument("archives", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.pass_obj
-def load(directory: Path, archives: tuple[Path, ...]) -> None:
-    """Load images from docker-archives or oci-archives into the node."""
-    _with_node(directory, lambda local: [print(local.node.containerd.load(archive)) for archive in archives])
+def load(directory: Path, /, *, archives: tuple[Path, ...]) -> None:
+    """Load images from docker-archives into the nodes."""
+    provider = chosen(directory).provider(directory.resolve())
+    for archive in archives:
+        print(provider.load(archive))
 
 
 @cluster.command()
 @click.argument("count", type=click.IntRange(min=0))
 @click.pass_obj
-def gpus(directory: Path, count: int) -> None:
-    """Let the node offer COUNT GPUs that it does not have. Remembered."""
-    with kept_cluster(directory, fake_gpus=count) as local:
-        _require_node(local)
-        local.settings.save(local.layout.settings)
-        local.node.set_gpus(count)
+def gpus(directory: Path, /, *, count: int) -> None:
+    """Let each node offer COUNT GPUs that it does not have."""
+    chosen(directory).provider(directory.resolve()).set_gpus(count)
 
 
 @cluster.command("tool")
@@ -120,17 +130,6 @@ def gpus(directory: Path, count: int) -> None:
 def tool_path(name: str) -> None:
     """Print the path of kubectl or helm."""
     print(tool(name))
-
-
-def _with_node(directory: Path, act: Callable[[LocalCluster], object]) -> None:
-    with kept_cluster(directory) as local:
-        _require_node(local)
-        act(local)
-
-
-def _require_node(local: LocalCluster) -> None:
-    if not local.daemons.running("kubelet"):
-        raise ClusterError(f"{local.layout.directory} has no running node; start it with `up`")
 
 
 def main() -> None:

@@ -74,6 +74,11 @@ class LocalCluster:
             self.node.stop()
         self._control_plane.stop()
 
+    def require_node(self) -> None:
+        """Raises ClusterError: the node does not run."""
+        if not self.daemons.running("kubelet"):
+            raise ClusterError(f"{self.layout.directory} has no running node; start it with `up`")
+
     def wipe(self) -> None:
         """Remove a stopped cluster's data, certificates and images.
 

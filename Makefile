@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help venv pins lint types format test crds docs release cluster-build cluster-up cluster-down clean
+.PHONY: help venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down e2e clean
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -39,6 +39,9 @@ format: venv ## format the code
 test: venv ## everything that can run here
 	$(BIN)/pytest
 
+golden: venv ## write the renderings of examples/ that tests compare with
+	$(BIN)/python -m hack.golden
+
 crds: venv ## write crds/ from the types
 	$(BIN)/epd crd --output-dir crds
 
@@ -48,14 +51,20 @@ docs: venv ## write the generated pages of docs/
 release: venv ## introspect a vLLM release and write its table: RELEASE=0.34.0
 	$(BIN)/python -m hack.vllm.table $(RELEASE)
 
+cluster: venv ## a cluster with nodes: CONTEXT=... of your own, else by kind with Docker, else the local one
+	$(BIN)/python -m hack.cluster provide --context "$(CONTEXT)"
+
 cluster-build: venv ## build the local Kubernetes cluster (the first time 10 minutes; Go)
 	$(BIN)/python -m hack.cluster build
 
 cluster-up: venv ## start the local cluster with this machine as its node (root, containerd)
 	$(BIN)/python -m hack.cluster up
 
-cluster-down: venv ## stop the local cluster and leave the machine as it was
+cluster-down: venv ## stop the cluster and leave the machine as it was
 	$(BIN)/python -m hack.cluster down
+
+e2e: cluster ## the tests that need a cluster with nodes
+	$(BIN)/pytest tests/e2e
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -73,6 +73,8 @@ class LocalCluster:
         if self.settings.node:
             self.node.stop()
         self._control_plane.stop()
+        if self.node.host.prepared:  # last, since the API server's address goes with it
+            self.node.host.undo(self.programs)
 
     def require_node(self) -> None:
         """Raises ClusterError: the node does not run."""

@@ -72,7 +72,7 @@ class Node:
         self._start_name_server(timeout)
 
     def stop(self) -> None:
-        """Remove all pods, end the node's processes and leave the machine as it was before. Data stays."""
+        """Remove all pods and end the node's processes. Data stays."""
         self.daemons.stop("kubelet")
         if self.host.prepared and (self.layout.directory / "containerd").exists():
             # Pods outlive the runtime: it has to run for them to be removed, also after a crash.
@@ -80,8 +80,6 @@ class Node:
             run(self.programs.localcluster, "remove-pods", f"unix://{self.layout.runtime_socket}")
         self.containerd.stop()
         self.daemons.stop("kube-proxy")
-        if self.host.prepared:
-            self.host.undo(self.programs)
 
     def set_gpus(self, count: int) -> None:
         """Let the node offer GPUs that it does not have: the scheduler counts them, and no one looks further."""

@@ -1,0 +1,71 @@
+"""Objects for tests: the smallest valid one, and patches on it written as YAML."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from epd_operator.api.deployment import EPDDeployment
+from epd_operator.api.finding import Finding
+from epd_operator.api.parse import parse
+from epd_operator.engine.rules import check
+from epd_operator.engine.wiring import Wiring, wire
+
+ABSENT = "<absent>"
+"""In a patch: the field is removed."""
+MINIMAL: dict[str, Any] = {
+    "apiVersion": "epd.dev/v1alpha1",
+    "kind": "EPDDeployment",
+    "metadata": {"name": "m"},
+    "spec": {
+        "model": {"id": "Qwen/Qwen3-VL-8B-Instruct"},
+        "engine": {"version": "0.33.0"},
+        "encode": {},
+        "decode": {},
+    },
+}
+
+
+def yaml(text: str) -> Any:
+    """What a YAML text says."""
+    return YAML(typ="safe").load(text)
+
+
+def document(spec: str = "", *, name: str = "m") -> dict[str, Any]:
+    """The smallest valid document with a patch on its spec."""
+    return merged(MINIMAL, {"metadata": {"name": name}, "spec": yaml(spec) or {}})
+
+
+def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """`patch` over `base`: objects merge, everything else replaces."""
+    result = copy.deepcopy(dict(base))
+    for key, value in patch.items():
+        if value == ABSENT:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def deployment(spec: str = "", *, name: str = "m") -> EPDDeployment:
+    """A valid object with a patch on its spec; fails where its shape is wrong."""
+    parsed = parse(document(spec, name=name))
+    assert parsed.deployment is not None, [str(finding) for finding in parsed.findings]
+    return parsed.deployment
+
+
+def wiring(spec: str = "", *, name: str = "m", local: bool = False) -> Wiring:
+    """The object as vLLM sees it."""
+    return wire(deployment(spec, name=name), local=local)
+
+
+def findings(spec: str = "", *, name: str = "m", local: bool = False) -> list[Finding]:
+    """Everything that is found in the object, as `epd validate` does."""
+    parsed = parse(document(spec, name=name))
+    found = list(parsed.findings)
+    if parsed.deployment is not None:
+        found += check(wire(parsed.deployment, local=local))
+    return found

@@ -1,0 +1,105 @@
+"""Cases of the rules about ECCPUConnector."""
+
+from tests.unit.rules.case import Breaks, Case, Spares
+
+_EXTRA = "spec.transfer.embeddings.extraConfig"
+_BYTES = "transfer: {embeddings: {extraConfig: {ec_cpu_bytes: "
+_16GI = "transfer: {embeddings: {cacheSize: 16Gi}}"
+_LIMIT = "resources: {limits: {memory: 8Gi}}"
+
+CASES = (
+    Case(
+        "eccpu-moves-nothing",
+        (
+            Breaks(
+                "{engine: {version: 0.29.1}, transfer: {embeddings: {connector: ECCPUConnector}}}",
+                "spec.transfer.embeddings.connector",
+                "ECCPUConnector",
+                remedy="0.30",
+            ),
+        ),
+        (Spares("{engine: {version: 0.30.0}, transfer: {embeddings: {connector: ECCPUConnector}}}"),),
+    ),
+    Case(
+        "eccpu-without-nixl",
+        (
+            Breaks(
+                "transfer: {embeddings: {extraConfig: {ec_enable_nixl: false}}}",
+                f"{_EXTRA}.ec_enable_nixl",
+                False,
+            ),
+        ),
+        (Spares("transfer: {embeddings: {extraConfig: {ec_enable_nixl: true}}}"),),
+    ),
+    Case(
+        "eccpu-data-parallel",
+        (Breaks("encode: {parallelism: {data: 2}}", "spec.encode.parallelism.data", 2),),
+        (
+            Spares("decode: {parallelism: {data: 2}}"),
+            Spares(
+                "{encode: {parallelism: {data: 2}},"
+                " transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: a}}}}}"
+            ),
+        ),
+    ),
+    Case(
+        "ec-cpu-bytes-invalid",
+        (
+            Breaks(f"{_BYTES}4Gi}}}}}}", f"{_EXTRA}.ec_cpu_bytes", "4Gi", remedy="cacheSize"),
+            Breaks(f"{_BYTES}0}}}}}}", f"{_EXTRA}.ec_cpu_bytes", 0),
+            Breaks(f"{_BYTES}true}}}}}}", f"{_EXTRA}.ec_cpu_bytes", True),
+            Breaks(f"{_BYTES}4096}}, cacheSize: 4Gi}}}}", f"{_EXTRA}.ec_cpu_bytes", 4096),
+            Breaks("transfer: {embeddings: {cacheSize: 0}}", "spec.transfer.embeddings.cacheSize", "0"),
+        ),
+        (
+            Spares(f"{_BYTES}4096}}}}}}"),
+            Spares(f"{_BYTES}4096}}, cacheSize: 4Ki}}}}"),
+            Spares(
+                "transfer: {embeddings: {cacheSize: 0, volume: {persistentVolumeClaim: {claimName: a}}}}",
+            ),
+        ),
+    ),
+    Case(
+        "ec-cpu-bytes-shared-memory",
+        (
+            Breaks(f"{{encode: {{sharedMemorySize: 8Gi}}, {_16GI}}}", "spec.encode.sharedMemorySize", "8Gi"),
+            Breaks("decode: {sharedMemorySize: 64Mi}", "spec.decode.sharedMemorySize", "64Mi", remedy="default 4Gi"),
+            Breaks(
+                f"{{encode: {{sharedMemorySize: 8Gi}}, decode: {{sharedMemorySize: 12Gi}}, {_16GI}}}",
+                "spec.transfer.embeddings.cacheSize",
+                "16Gi",
+            ),
+            Breaks(
+                f"{{encode: {{sharedMemorySize: 1Ki}}, decode: {{sharedMemorySize: 2Ki}}, {_BYTES}4096}}}}}}}}",
+                f"{_EXTRA}.ec_cpu_bytes",
+                4096,
+            ),
+            Breaks("{decode: {parallelism: {data: 4}, sharedMemorySize: 8Gi}}", "spec.decode.sharedMemorySize", "8Gi"),
+        ),
+        (
+            Spares(f"{{encode: {{sharedMemorySize: 18Gi}}, decode: {{sharedMemorySize: 18Gi}}, {_16GI}}}"),
+            Spares("{prefill: {}, decode: {sharedMemorySize: 64Mi}}"),
+        ),
+    ),
+    Case(
+        "ec-cpu-bytes-memory-limit",
+        (
+            Breaks(f"{{decode: {{{_LIMIT}}}, {_16GI}}}", "spec.decode.resources.limits.memory", "8Gi"),
+            Breaks(
+                f"{{encode: {{{_LIMIT}}}, decode: {{{_LIMIT}}}, {_16GI}}}",
+                "spec.transfer.embeddings.cacheSize",
+                "16Gi",
+            ),
+            Breaks(
+                "{decode: {resources: {limits: {memory: 4Gi}}}}",
+                "spec.decode.resources.limits.memory",
+                "4Gi",
+            ),
+        ),
+        (
+            Spares("{decode: {resources: {limits: {memory: 32Gi}}}}"),
+            Spares(f"{{prefill: {{}}, decode: {{{_LIMIT}}}, {_16GI}}}"),
+            Spares("{decode: {resources: {requests: {memory: 1Gi}}}}"),
+        ),
+    ),
+)

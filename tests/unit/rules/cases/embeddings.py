@@ -1,0 +1,55 @@
+"""Cases of the rules about the transfer of embeddings."""
+
+from tests.unit.rules.case import Breaks, Case, Spares
+
+_CONNECTOR = "spec.transfer.embeddings.connector"
+_MOONCAKE = "transfer: {embeddings: {connector: ECMooncakeConnector}}"
+
+CASES = (
+    Case(
+        "embeddings-connector-unknown",
+        (
+            Breaks(
+                "transfer: {embeddings: {connector: eccpuconnector}}",
+                _CONNECTOR,
+                "eccpuconnector",
+                remedy="use ECCPUConnector",
+            ),
+            Breaks(
+                "transfer: {embeddings: {connector: ECMoonCake}}",
+                _CONNECTOR,
+                "ECMoonCake",
+                remedy="use ECMooncakeConnector",
+            ),
+            Breaks("transfer: {embeddings: {connector: Nope}}", _CONNECTOR, "Nope", remedy="ECExampleConnector"),
+            Breaks("transfer: {embeddings: {connector: NixlConnector}}", _CONNECTOR, "NixlConnector"),
+            Breaks(f"{{engine: {{version: 0.29.0}}, {_MOONCAKE}}}", _CONNECTOR, "ECMooncakeConnector", remedy="0.30"),
+        ),
+        (Spares(_MOONCAKE), Spares(f"{{engine: {{version: 0.30.0}}, {_MOONCAKE}}}")),
+    ),
+    Case(
+        "mooncake-embeddings-with-prefill",
+        (Breaks(f"{{prefill: {{}}, {_MOONCAKE}}}", _CONNECTOR, "ECMooncakeConnector"),),
+        (Spares(_MOONCAKE), Spares("{prefill: {}, transfer: {embeddings: {connector: ECCPUConnector}}}")),
+    ),
+    Case(
+        "mooncake-producer-single-rank",
+        (
+            Breaks(f"{{encode: {{parallelism: {{tensor: 2}}}}, {_MOONCAKE}}}", "spec.encode.parallelism.tensor", 2),
+            Breaks(f"{{encode: {{parallelism: {{data: 2}}}}, {_MOONCAKE}}}", "spec.encode.parallelism.data", 2),
+        ),
+        (Spares(f"{{decode: {{parallelism: {{tensor: 2}}}}, {_MOONCAKE}}}"),),
+    ),
+    Case(
+        "nixl-in-image",
+        (Breaks("engine: {image: 'mine/vllm:v0.33.0'}", "spec.engine.image", "mine/vllm:v0.33.0"),),
+        (
+            Spares("engine: {image: 'vllm/vllm-openai:v0.33.0'}"),
+            Spares("engine: {image: 'vllm/vllm-openai'}"),
+            Spares(
+                "{engine: {image: 'mine/vllm:v0.33.0'}, transfer: {embeddings: {connector: ECCPUConnector}}}",
+            ),
+            Spares("engine: {image: 'mine/vllm:v0.33.0'}", local=True),
+        ),
+    ),
+)

@@ -1,0 +1,57 @@
+"""Cases of the rules about the environment."""
+
+from tests.unit.rules.case import Breaks, Case, Spares
+
+_POD_IP = "valueFrom: {fieldRef: {fieldPath: status.podIP}}"
+
+CASES = (
+    Case(
+        "env-clash-with-wiring",
+        (
+            Breaks(
+                "encode: {env: [{name: VLLM_EC_SIDE_CHANNEL_HOST, value: 0.0.0.0}]}",
+                "spec.encode.env[0]",
+                "VLLM_EC_SIDE_CHANNEL_HOST=0.0.0.0",
+            ),
+            Breaks(
+                "engine: {env: [{name: VLLM_EC_SIDE_CHANNEL_PORT, value: '5601'}]}",
+                "spec.engine.env[0]",
+                "VLLM_EC_SIDE_CHANNEL_PORT=5601",
+            ),
+            Breaks(
+                "{prefill: {}, engine: {env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: localhost}]}}",
+                "spec.engine.env[0]",
+                "VLLM_NIXL_SIDE_CHANNEL_HOST=localhost",
+            ),
+            Breaks("engine: {env: [{name: VLLM_API_KEY, value: s3cret}]}", "spec.engine.env[0]", "VLLM_API_KEY"),
+            Breaks(
+                f"engine: {{env: [{{name: VLLM_API_KEY, {_POD_IP}}}]}}",
+                "spec.engine.env[0]",
+                "VLLM_API_KEY",
+            ),
+        ),
+        (
+            Spares("decode: {env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: localhost}]}"),
+            Spares("engine: {env: [{name: VLLM_EC_SIDE_CHANNEL_PORT, value: '5500'}]}"),
+            Spares(f"engine: {{env: [{{name: VLLM_EC_SIDE_CHANNEL_HOST, {_POD_IP}}}]}}"),
+            Spares("engine: {env: [{name: HF_HOME, value: /elsewhere}]}"),
+        ),
+    ),
+    Case(
+        "env-forbidden",
+        (
+            Breaks("engine: {env: [{name: VLLM_PORT, value: '8000'}]}", "spec.engine.env[0]", "VLLM_PORT=8000"),
+            Breaks(
+                "decode: {env: [{name: VLLM_SERVER_DEV_MODE, value: '1'}]}",
+                "spec.decode.env[0]",
+                "VLLM_SERVER_DEV_MODE=1",
+            ),
+        ),
+        (Spares("decode: {env: [{name: VLLM_SERVER_DEV_MODE, value: '0'}]}"),),
+    ),
+    Case(
+        "env-value-and-source",
+        (Breaks(f"engine: {{env: [{{name: A, value: a, {_POD_IP}}}]}}", "spec.engine.env[0]", "A"),),
+        (Spares(f"engine: {{env: [{{name: A, {_POD_IP}}}]}}"), Spares("engine: {env: [{name: A}]}")),
+    ),
+)

@@ -4,7 +4,8 @@
 
 A question is ``{"argv": [MODEL, FLAG, ...], "env": {...}}``; the answer is ``{"accepted": true, "derived": {...}}`` or
 ``{"accepted": false, "error": "..."}``, one line each. The verdict is that of vLLM's own ``serve`` command up to the
-moment when an engine would start, plus what the connectors would only check in the engine's process.
+moment when an engine would start, plus what the connectors would only check in the engine's process. With
+``"parse": true`` only the flags are read, and ``derived`` holds those of them that are not at their defaults.
 
 Runs inside the engine environment; another release answers when its sources are first on PYTHONPATH. About 0.05 s an
 answer after an import of 15 s. The first question about an architecture costs what importing the model costs.
@@ -39,6 +40,7 @@ class Serve:
         from vllm.utils.argparse_utils import FlexibleArgumentParser
 
         self.started: list[Any] = []
+        self.defaults: Json = {}
         self.parser = FlexibleArgumentParser(description="vLLM CLI")
         subparsers = self.parser.add_subparsers(required=False, dest="subparser")
         [self.command] = serve.cmd_init()
@@ -48,6 +50,13 @@ class Serve:
         serve.run_server = lambda args, **_: args
         serve.uvloop = type("Uvloop", (), {"run": staticmethod(self.started.append)})
         self.server = next(module for name in SERVER_MODULES if (module := _import(name)))
+
+    def parsed(self, argv: list[str]) -> Json:
+        """What the flags mean, of those that are not at their defaults and are plain values."""
+        given = vars(self.parser.parse_args(["serve", *argv]))
+        self.defaults = self.defaults or vars(self.parser.parse_args(["serve", argv[0]]))
+        changed = {name: value for name, value in given.items() if value != self.defaults.get(name)}
+        return {name: value for name, value in changed.items() if _plain(value)}
 
     def config(self, argv: list[str]) -> Any:
         """The configuration that the engine would be given; raises whatever vLLM raises."""
@@ -64,6 +73,12 @@ class Serve:
             getattr(self.server, check, lambda _: None)(args)
         engine_args = AsyncEngineArgs.from_cli_args(args)
         return engine_args.create_engine_config(usage_context=UsageContext.OPENAI_API_SERVER)
+
+
+def _plain(value: Any) -> bool:
+    return (
+        value is None or isinstance(value, str | int | float) or (isinstance(value, list) and all(map(_plain, value)))
+    )
 
 
 def _import(name: str) -> Any:
@@ -155,11 +170,13 @@ def environment(variables: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def ask(serve: Serve, argv: list[str], env: dict[str, str]) -> Json:
+def ask(serve: Serve, argv: list[str], env: dict[str, str], *, parse: bool = False) -> Json:
     """One answer."""
     printed = io.StringIO()
     try:
         with environment(env), contextlib.redirect_stderr(printed):
+            if parse:
+                return {"accepted": True, "derived": serve.parsed(argv)}
             config = serve.config(argv)
             check_connectors(config)
             return {"accepted": True, "derived": derived(config)}
@@ -185,7 +202,8 @@ def main() -> None:
     serve = Serve()
     for line in sys.stdin:
         question = json.loads(line)
-        print(json.dumps(ask(serve, question["argv"], question.get("env", {}))), file=out, flush=True)
+        answer = ask(serve, question["argv"], question.get("env", {}), parse=question.get("parse", False))
+        print(json.dumps(answer), file=out, flush=True)
 
 
 if __name__ == "__main__":

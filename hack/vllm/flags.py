@@ -49,6 +49,8 @@ def kind_of(action: argparse.Action) -> tuple[str, bool, type | None]:
     """What a flag's value must look like: (kind, nullable, class of a JSON flag)."""
     if action.nargs == 0:
         return "bool", False, None
+    if type(action).__name__ == "LoRAParserAction":
+        return "lora", True, None
     function, nullable = unwrap(action.type)
     if function is None:
         return "str", nullable, None
@@ -73,10 +75,15 @@ def describe(action: argparse.Action, spellings: list[str], deprecated: bool) ->
         entry["off"] = off
     if action.nargs in ("?", "+", "*"):
         entry["nargs"] = action.nargs
+    if isinstance(action, argparse._AppendAction):
+        entry["repeats"] = True
+    if action.choices:
+        choices = [choice for choice in action.choices if choice is not None and not (nullable and choice == "None")]
+        entry["choices"] = sorted(str(choice) for choice in choices)
+        # Some releases list the word None instead of the value that it is turned into, and so refuse both.
+        nullable = None in action.choices
     if nullable:
         entry["nullable"] = True
-    if action.choices:
-        entry["choices"] = sorted(str(choice) for choice in action.choices if choice is not None)
     if cls is not None:
         entry["fields"] = cls.__name__
     if deprecated:
@@ -100,18 +107,13 @@ def bounds_of(configs: Any) -> dict[str, Json]:
     found: dict[str, Json | None] = {}
     for cls in vars(configs).values():
         for name, field in getattr(cls, "__pydantic_fields__", {}).items():
-            limits = {
-                key: value
-                for item in field.metadata
-                for key in BOUNDS
-                if (value := getattr(item, key, None)) is not None
-            }
+            limits = limits_of(field)
             found[name] = limits if found.get(name, limits) == limits else None
     return {name: limits for name, limits in found.items() if limits}
 
 
 def field_type(annotation: Any) -> list[str]:
-    """A field's type as alternatives: ``int``, ``null``, ``list`` ... ; a literal is behind an equals sign."""
+    """A field's type as alternatives: ``int``, ``null``, ``list`` ... ; ``=x`` is the text x, ``==2`` the number 2."""
     if annotation in (int, float, bool, str):
         return [annotation.__name__]
     if annotation is type(None):
@@ -119,22 +121,34 @@ def field_type(annotation: Any) -> list[str]:
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is Literal:
-        return sorted(f"={choice}" for choice in arguments)
+        return sorted(f"={choice}" if isinstance(choice, str) else f"=={choice}" for choice in arguments)
     if origin in (Union, types.UnionType):
         return [alternative for part in arguments for alternative in field_type(part)]
     if origin is typing.Annotated:
         return field_type(arguments[0])
-    if origin is dict:
+    if origin is dict or dataclasses.is_dataclass(annotation):
         return ["dict"]
     return ["list"] if origin in (list, set, tuple) else ["any"]
+
+
+def limits_of(field: Any) -> dict[str, Any]:
+    """Numeric limits in the metadata of a pydantic field."""
+    return {key: value for item in field.metadata for key in BOUNDS if (value := getattr(item, key, None)) is not None}
 
 
 def fields_of(cls: type) -> Json:
     """Fields that a JSON flag may hold; derived ones (``init=False``) are refused when a user sets them."""
     hints = typing.get_type_hints(cls, include_extras=False)
     pydantic = getattr(cls, "__pydantic_fields__", {})
-    settable = [field.name for field in dataclasses.fields(cls) if field.init]
-    return {name: field_type(hints.get(name)) for name in sorted(settable) if not pydantic or name in pydantic}
+    found = {}
+    for name in sorted(field.name for field in dataclasses.fields(cls) if field.init):
+        if pydantic and name not in pydantic:
+            continue
+        limits = limits_of(pydantic[name]) if pydantic else {}
+        suffix = "".join(f" {key} {value}" for key, value in limits.items())
+        types_of_it = field_type(hints.get(name))
+        found[name] = [kind + suffix if kind in ("int", "float") else kind for kind in types_of_it]
+    return found
 
 
 def flags() -> Json:

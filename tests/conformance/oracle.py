@@ -49,7 +49,14 @@ class Oracle:
 
     def ask(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Verdict:
         """Put an instance before vLLM: what stands after `vllm serve`, and the variables that are set."""
-        print(json.dumps({"argv": list(argv), "env": dict(env or {})}), file=self.questions, flush=True)
+        return self._answer({"argv": list(argv), "env": dict(env or {})})
+
+    def parse(self, argv: Sequence[str]) -> Verdict:
+        """Have only the flags read; `derived` then holds what they set, by argparse's names."""
+        return self._answer({"argv": list(argv), "parse": True})
+
+    def _answer(self, question: Mapping[str, Any]) -> Verdict:
+        print(json.dumps(question), file=self.questions, flush=True)
         answer = self.answers.readline()
         if not answer:
             last = "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])

@@ -20,9 +20,9 @@ Value = TypeVar("Value")
 
 TABLES = Path(__file__).parent / "releases"
 
-Kind = Literal["bool", "int", "float", "str", "size", "size-or-auto", "json", "json-or-str", "name", "any"]
+Kind = Literal["bool", "int", "float", "str", "size", "size-or-auto", "json", "json-or-str", "lora", "name", "any"]
 """What a flag's value must look like: `size` is an integer that may end in k, K, m, M ...; `name` is compared in lower
-case with underscores; `any` is not known here, and only vLLM can judge it."""
+case with underscores; `lora` is name=path or a JSON object; `any` is not known here, and only vLLM can judge it."""
 
 
 class Bounds(NamedTuple):
@@ -57,6 +57,7 @@ class Flag(NamedTuple):
     aliases: tuple[str, ...] = ()  # other spellings that switch on or take the value: -tp
     off: tuple[str, ...] = ()  # spellings that switch a two-sided flag off: --no-enable-x, --disable-x
     nargs: Literal["?", "+", "*"] | None = None  # None: one value, or none at all where kind is bool
+    repeats: bool = False  # given again it adds a value instead of replacing the last one
     nullable: bool = False  # the empty string and None mean "not set"
     choices: tuple[str, ...] = ()
     fields: str | None = None  # of a JSON flag: the key of Capabilities.fields
@@ -176,6 +177,7 @@ def _flag(name: str, entry: dict[str, Any]) -> Flag:
         aliases=tuple(entry.get("aliases", ())),
         off=tuple(entry.get("off", ())),
         nargs=entry.get("nargs"),
+        repeats=entry.get("repeats", False),
         nullable=entry.get("nullable", False),
         choices=tuple(entry.get("choices", ())),
         fields=entry.get("fields"),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from epd_operator.engine.capabilities import Capabilities, Flag, nearest
+from epd_operator.engine.capabilities import Bounds, Capabilities, Flag, nearest
 
 Trouble = Literal["invalid-type", "invalid-choice", "out-of-bounds", "unknown-field", "invalid-field"]
 
@@ -26,6 +26,8 @@ KIND_WORDS = {
     "size": "an integer, or one with a suffix such as 8k or 2M",
     "size-or-auto": "an integer, one with a suffix such as 8k, or auto",
     "json": "JSON",
+    "json-or-str": "text, or a JSON object",
+    "lora": "name=path, or a JSON object with name and path",
 }
 
 
@@ -78,10 +80,19 @@ def _convert(flag: Flag, text: str) -> Any:
         case "json-or-str":
             looks_like_json = re.match(r"(?s)^\s*{.*}\s*$", text)
             return json.loads(text) if looks_like_json else text
+        case "lora":
+            return text if "=" in text and "," not in text else _lora(text)
         case "name":
             return text.lower().replace("-", "_")
         case _:
             return text
+
+
+def _lora(text: str) -> Any:
+    value = json.loads(text)
+    if not isinstance(value, dict) or not {"name", "path"} <= value.keys():
+        raise ValueError(text)
+    return value
 
 
 def read_size(text: str) -> int:
@@ -121,15 +132,17 @@ def check_fields(value: Any, name: str, fields: Mapping[str, tuple[str, ...]]) -
         if key not in fields:
             return Wrong("unknown-field", key, f"a field of {name}", nearest(key, fields))
         if not any(_fits(item, alternative) for alternative in fields[key]):
-            options = " or ".join(kind.removeprefix("=") for kind in fields[key])
+            options = " or ".join(kind.lstrip("=") for kind in fields[key])
             return Wrong("invalid-field", f"{key}: {json.dumps(item)}", options)
     return None
 
 
 def _fits(value: Any, kind: str) -> bool:
     """Whether pydantic's lax mode takes a JSON value for a field of that type."""
+    if kind.startswith("=="):
+        return isinstance(value, int) and str(value) == kind[2:]
     if kind.startswith("="):
-        return isinstance(value, str | int) and str(value) == kind[1:]
+        return isinstance(value, str) and value == kind[1:]
     match kind:
         case "any":
             return True
@@ -144,12 +157,16 @@ def _fits(value: Any, kind: str) -> bool:
         case "bool":
             return value in (0, 1) or (isinstance(value, str) and value.lower() in TRUTHS)
         case _:
-            return _fits_number(value, kind)
+            return _fits_number(value, *kind.split(" "))
 
 
-def _fits_number(value: Any, kind: str) -> bool:
+def _fits_number(value: Any, kind: str, *limits: str) -> bool:
+    """A number within limits such as `gt 0`; text that holds one counts."""
     try:
         number = float(value) if isinstance(value, int | float | str) else None
     except (ValueError, OverflowError):
         return False
-    return number is not None and (kind == "float" or number.is_integer())
+    if number is None or (kind == "int" and not number.is_integer()):
+        return False
+    bounds = Bounds(**{name: float(limit) for name, limit in zip(limits[::2], limits[1::2], strict=True)})
+    return bounds.broken_by(number) is None

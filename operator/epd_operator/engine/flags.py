@@ -32,7 +32,7 @@ class Argument:
     value: Any  # as Python sees it: bool, number, string, decoded JSON; a list where the flag takes several
     index: int  # position of the flag in the list that was given
     keys: tuple[str, ...] = ()  # of a JSON flag in parts: the path inside it
-    appends: bool = False  # in parts and with a plus: the values are added to a list
+    repeats: bool = False  # given again it adds a value instead of replacing the last one
 
     @property
     def text(self) -> str:
@@ -71,7 +71,12 @@ class ParsedArguments(NamedTuple):
     @property
     def values(self) -> Mapping[str, Any]:
         """What vLLM makes of the list: canonical name -> value. JSON given in parts replaces JSON given whole."""
-        whole = {argument.name: argument.value for argument in self.arguments if not argument.keys}
+        whole: dict[str, Any] = {}
+        for argument in self.arguments:
+            if argument.repeats:
+                whole[argument.name] = [*whole.get(argument.name, []), argument.value]
+            elif not argument.keys:
+                whole[argument.name] = argument.value
         parts: dict[str, Any] = {}
         for argument in self.arguments:
             if argument.keys:
@@ -160,7 +165,7 @@ class _Reader:
             self._problem("unexpected-value", token, name, "given without keys, since it takes no JSON", flag=flag)
             return
         value: Any = text.split(",") if name.endswith("+") else _json_or_text(text)
-        argument = Argument(flag.name, name, (text,), value, token.index, tuple(keys), name.endswith("+"))
+        argument = Argument(flag.name, name, (text,), value, token.index, tuple(keys))
         self.arguments.append(argument)
         whole: dict[str, Any] = {}
         _merge(whole, keys, value)
@@ -263,8 +268,8 @@ class _Reader:
     def _values(self, flag: Flag, token: _Token, name: str, texts: list[str]) -> None:
         values = [self._check(flag, token, name, text) for text in texts]
         several = flag.nargs in ("+", "*")
-        single = values[0] if values else True
-        self.arguments.append(Argument(flag.name, name, tuple(texts), values if several else single, token.index))
+        value = values if several else values[0] if values else True
+        self.arguments.append(Argument(flag.name, name, tuple(texts), value, token.index, repeats=flag.repeats))
 
     def _check(self, flag: Flag, token: _Token, name: str, text: str) -> Any:
         value, wrong = read_value(flag, text, self.capabilities)

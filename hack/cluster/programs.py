@@ -61,14 +61,15 @@ def build(*, node: bool, report: Callable[[str], None] = print) -> Programs:
     Of several callers at once, in any process, one builds and the others wait for it. The first build takes about ten
     minutes on two cores.
 
-    Raises ClusterError: there is no Go, or a build fails.
+    Raises MissingPrerequisite: there is no Go.
+    Raises ClusterError: a build fails.
     """
     built = programs()
     wanted = [built.localcluster, *([built.coredns, built.pause] if node else [])]
     if all(path.exists() for path in wanted):
         return built
     if not shutil.which("go"):
-        raise ClusterError(
+        raise MissingPrerequisite(
             "the local cluster is built from Go modules, and there is no `go` on the PATH; install Go 1.26"
         )
     with locked(built.directory / ".lock"):

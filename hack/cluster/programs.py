@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hack.cluster.cache import cache_directory, digest, locked
-from hack.cluster.errors import ClusterError
+from hack.cluster.errors import ClusterError, MissingPrerequisite
 
 SOURCES = Path(__file__).parent / "go"
 # Small, static, without paths of the machine: the programs also run in images that hold nothing else.

@@ -10,28 +10,12 @@ import copy
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from epd_operator.api import overlay as protected
+from epd_operator.api.overlay import CONTAINER_FIELDS, KEYS, protected_fields, reserved
 from epd_operator.api.pod import PodTemplate
+from epd_operator.engine.site import POD
 
 Object = dict[str, Any]
 
-KEYS: dict[str, tuple[str, ...]] = {
-    "containers": ("name",),
-    "initContainers": ("name",),
-    "volumes": ("name",),
-    "env": ("name",),
-    "volumeMounts": ("mountPath",),
-    "volumeDevices": ("devicePath",),
-    "ports": ("containerPort", "protocol"),
-    "imagePullSecrets": ("name",),
-    "hostAliases": ("ip",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "resourceClaims": ("name",),
-    "claims": ("name",),
-    "schedulingGates": ("name",),
-    "sysctls": ("name",),
-}
-"""Lists of a pod whose items have a name, and the fields that make it (Kubernetes' patchMergeKey)."""
 APPENDED = frozenset({"tolerations", "envFrom", "readinessGates", "supplementalGroups", "add", "drop"})
 """Lists that grow: what is there stays, what is new comes after it. `add` and `drop` are those of capabilities."""
 KEY_DEFAULTS = {"protocol": "TCP"}
@@ -55,7 +39,7 @@ def overlaid(template: Object, overlay: PodTemplate, wired: Collection[str] = ()
         ("labels", metadata and metadata.labels),
         ("annotations", metadata and metadata.annotations),
     ):
-        free = {key: value for key, value in (added or {}).items() if not protected.reserved(key)}
+        free = {key: value for key, value in (added or {}).items() if not reserved(key)}
         kept[kind] = {**template["metadata"].get(kind, {}), **free}
     own = template["spec"]["containers"][0]["name"]
     return {"metadata": kept, "spec": merged(template["spec"], _free(overlay.spec or {}, own, wired))}
@@ -63,7 +47,7 @@ def overlaid(template: Object, overlay: PodTemplate, wired: Collection[str] = ()
 
 def _free(spec: Mapping[str, Any], own: str, wired: Collection[str]) -> Object:
     """The part of an overlay that it may say."""
-    free = {key: value for key, value in spec.items() if key not in protected.POD_FIELDS}
+    free = {key: value for key, value in spec.items() if key not in protected_fields(own)}
     containers = free.pop("containers", None)
     if isinstance(containers, list):
         free["containers"] = [
@@ -74,12 +58,11 @@ def _free(spec: Mapping[str, Any], own: str, wired: Collection[str]) -> Object:
 
 
 def _free_container(container: Mapping[str, Any], wired: Collection[str]) -> Object:
-    free = {key: value for key, value in container.items() if key not in protected.CONTAINER_FIELDS}
-    for kind in ("env", "ports"):
-        if kind in free and not isinstance(free[kind], list):
-            del free[kind]
-    if "env" in free:
-        free["env"] = [item for item in free["env"] if not (isinstance(item, Mapping) and item.get("name") in wired)]
+    free = {key: value for key, value in container.items() if key not in CONTAINER_FIELDS}
+    for field, key, names in (("env", "name", wired), ("ports", "containerPort", (POD.ports.http,))):
+        items = free.pop(field, None)
+        if isinstance(items, list):
+            free[field] = [item for item in items if not (isinstance(item, Mapping) and item.get(key) in names)]
     return free
 
 

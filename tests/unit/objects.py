@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml as pyyaml
 
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.api.finding import Finding
@@ -29,7 +29,7 @@ MINIMAL: dict[str, Any] = {
 
 def yaml(text: str) -> Any:
     """What a YAML text says."""
-    return YAML(typ="safe").load(text)
+    return pyyaml.safe_load(text)
 
 
 def document(spec: str = "", *, name: str = "m") -> dict[str, Any]:

@@ -83,14 +83,13 @@ def read_options(arguments: argparse.Namespace) -> Options:
 
 def read_document(path: Path) -> dict[str, Any]:
     """Return a YAML document; raises OptionsError."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    import yaml
 
     try:
-        document = YAML(typ="safe", pure=True).load(path.read_text())
+        document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)  # noqa: S506  (a safe loader)
     except (OSError, UnicodeDecodeError) as error:
         raise OptionsError(f"{path}: cannot be read: {error}") from None
-    except YAMLError as error:
+    except yaml.YAMLError as error:
         raise OptionsError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise OptionsError(f"{path}: is not a ProxyConfig document")

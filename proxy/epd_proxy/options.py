@@ -86,7 +86,7 @@ def read_document(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)  # noqa: S506  (a safe loader)
+        document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise OptionsError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:

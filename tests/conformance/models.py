@@ -44,7 +44,12 @@ def qwen2_vl(heads: int, kv_heads: int) -> dict[str, Any]:
 def qwen3_vl(heads: int, kv_heads: int) -> dict[str, Any]:
     """As qwen2_vl; videos need timestamps too from 0.29."""
     rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
-    vision: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "out_hidden_size": 32 * heads, "patch_size": 16}
+    vision: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "out_hidden_size": 32 * heads,
+        "patch_size": 16,
+    }
     vision |= {"num_position_embeddings": 256, "deepstack_visual_indexes": [0]}
     return {
         "architectures": ["Qwen3VLForConditionalGeneration"],

@@ -132,9 +132,16 @@ def check_fields(value: Any, name: str, fields: Mapping[str, tuple[str, ...]]) -
         if key not in fields:
             return Wrong("unknown-field", key, f"a field of {name}", nearest(key, fields))
         if not any(_fits(item, alternative) for alternative in fields[key]):
-            options = " or ".join(kind.lstrip("=") for kind in fields[key])
+            options = " or ".join(_in_words(kind) for kind in fields[key])
             return Wrong("invalid-field", f"{key}: {json.dumps(item)}", options)
     return None
+
+
+def _in_words(kind: str) -> str:
+    name, _, limits = kind.partition(" ")
+    words = {"int": "an integer", "float": "a number", "str": "text", "bool": "true or false", "dict": "an object"}
+    words |= {"list": "a list"}
+    return words.get(name, kind.lstrip("=")) + (f" ({limits})" if limits and not kind.startswith("=") else "")
 
 
 def _fits(value: Any, kind: str) -> bool:

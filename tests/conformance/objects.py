@@ -1,0 +1,108 @@
+"""Random objects: every pair of role, topology, device, preprocessing, connector and parallelism comes up."""
+
+import random
+from typing import Any
+
+from epd_operator.engine.capabilities import Capabilities
+from tests.conformance.arguments import random_argument
+
+EC_CONNECTORS = ("ECExampleConnector", "ECCPUConnector", "ECMooncakeConnector", "NopeConnector")
+KV_CONNECTORS = (
+    "NixlConnector",
+    "NixlPullConnector",
+    "NixlPushConnector",
+    "MooncakeConnector",
+    "ExampleConnector",
+    "MultiConnector",
+    "OffloadingConnector",
+    "P2pNcclConnector",
+)
+CLAIM = {"persistentVolumeClaim": {"claimName": "shared"}}
+DEGREES = (None, None, None, None, 1, 2, 4)
+ENV = (
+    ("VLLM_WORKER_MULTIPROC_METHOD", ("spawn", "fork", "forkserver")),
+    ("VLLM_USE_V2_MODEL_RUNNER", ("0", "1")),
+    ("VLLM_LOGGING_LEVEL", ("DEBUG", "INFO")),
+    ("VLLM_IMAGE_FETCH_TIMEOUT", ("5", "0")),
+    ("VLLM_ATTENTION_BACKEND", ("FLASH_ATTN",)),
+    ("NCCL_DEBUG", ("INFO",)),
+)
+DEVICES_IN_KWARGS = ("cuda", "cuda:1", "CUDA", "cpu", "CPU", "xpu", "junk", "auto", 0, None)
+
+
+def random_object(rng: random.Random, capabilities: Capabilities, models: dict[str, str]) -> dict[str, Any]:
+    """A document of the release. `models`: name of a test model -> its architecture."""
+    model = rng.choice(sorted(models))
+    spec: dict[str, Any] = {"model": {"id": f"./{model}", "volume": CLAIM}}
+    if rng.random() < 0.5:
+        spec["model"]["architecture"] = models[model]
+    spec["engine"] = {"version": capabilities.version}
+    spec["device"] = {"type": rng.choice(("CUDA", "CUDA", "CUDA", "CPU"))}
+    spec["decode"] = _role(rng, capabilities, "decode")
+    if rng.random() < 0.75:
+        spec["encode"] = _role(rng, capabilities, "encode")
+        spec["transfer"] = {"embeddings": _embeddings(rng)}
+    if rng.random() < 0.5:
+        spec["prefill"] = _role(rng, capabilities, "prefill")
+        spec.setdefault("transfer", {})["kv"] = _kv(rng)
+    if rng.random() < 0.15:
+        spec["engine"]["args"] = random_argument(rng, capabilities)
+    return {
+        "apiVersion": "epd.dev/v1alpha1",
+        "kind": "EPDDeployment",
+        "metadata": {"name": "swept"},
+        "spec": {name: value for name, value in spec.items() if value is not None},
+    }
+
+
+def _role(rng: random.Random, capabilities: Capabilities, role: str) -> dict[str, Any]:
+    names = ("tensor", "pipeline", "data")
+    degrees = {name: degree for name in names if (degree := rng.choice(DEGREES)) is not None}
+    spec: dict[str, Any] = {"parallelism": degrees} if degrees else {}
+    if rng.random() < (0.7 if role == "encode" else 0.05):
+        device = rng.choice((None, "Auto", "CPU", "Accelerator"))
+        ipc = rng.choice((None, "torch_shm", "direct_rpc"))
+        chosen = {"device": device, "tensorIPC": ipc}
+        spec["preprocessing"] = {name: value for name, value in chosen.items() if value is not None}
+    if rng.random() < 0.05:
+        spec["device"] = {"type": rng.choice(("CUDA", "CPU"))}
+    if rng.random() < 0.3:
+        spec["args"] = random_argument(rng, capabilities)
+    elif rng.random() < 0.05:
+        spec["args"] = ["--mm-processor-kwargs", _kwargs(rng)]
+    if rng.random() < 0.15:
+        name, values = rng.choice(ENV)
+        spec["env"] = [{"name": name, "value": rng.choice(values)}]
+    return spec
+
+
+def _kwargs(rng: random.Random) -> str:
+    import json
+
+    return json.dumps({"device": rng.choice(DEVICES_IN_KWARGS)})
+
+
+def _embeddings(rng: random.Random) -> dict[str, Any]:
+    connector = rng.choice((None, *EC_CONNECTORS[:3] * 4, EC_CONNECTORS[3]))
+    embeddings: dict[str, Any] = {}
+    if connector is not None:
+        embeddings["connector"] = connector
+    if connector in (None, "ECExampleConnector"):
+        embeddings["volume"] = CLAIM if rng.random() < 0.9 else None
+    if connector == "ECMooncakeConnector" and rng.random() < 0.2:
+        embeddings["extraConfig"] = {"cross_encoder_cache": True}
+    if connector == "ECCPUConnector" and rng.random() < 0.1:
+        embeddings["extraConfig"] = rng.choice(
+            ({"ec_enable_nixl": False}, {"ec_cpu_bytes": rng.choice((0, -1, 1 << 30))})
+        )
+    return {name: value for name, value in embeddings.items() if value is not None}
+
+
+def _kv(rng: random.Random) -> dict[str, Any]:
+    connector = rng.choice((None, *KV_CONNECTORS))
+    kv: dict[str, Any] = {} if connector is None else {"connector": connector}
+    if connector == "ExampleConnector":
+        kv["volume"] = CLAIM
+    if connector == "MultiConnector":
+        kv["extraConfig"] = {"connectors": [{"kv_connector": "NixlConnector", "kv_role": "kv_both"}]}
+    return kv

@@ -1,0 +1,139 @@
+"""The operator's verdict on random objects beside the real vLLM's, one release after the other.
+
+    python -m tests.conformance.sweep --seed 7 --count 3000 [--release 0.33]
+
+An object is wrongly accepted where the operator finds no error and vLLM refuses one of its roles; wrongly refused
+where a rule says that vLLM refuses, and vLLM accepts the role. Rules that are stricter than vLLM say so themselves.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from epd_operator.api.device import DeviceType
+from epd_operator.api.finding import Finding, Severity
+from epd_operator.api.parse import parse
+from epd_operator.api.role import Role
+from epd_operator.engine.capabilities import Capabilities, capabilities
+from epd_operator.engine.command import command
+from epd_operator.engine.release import Release
+from epd_operator.engine.rules import RULES, check
+from epd_operator.engine.rules.rule import Kind
+from epd_operator.engine.wiring import Wiring, wire
+from hack.vllm import fetch
+from tests.conformance import models
+from tests.conformance.objects import random_object
+from tests.conformance.oracle import Oracle, Verdict, oracle
+
+REFUSED = {rule.id for rule in RULES if rule.kind is Kind.REFUSED}
+ADDRESS = "10.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One object on which the operator and vLLM differ."""
+
+    what: str
+    findings: tuple[Finding, ...]
+    verdicts: Mapping[Role, Verdict]
+    document: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        lines = [self.what, *(f"  epd: {finding}" for finding in self.findings)]
+        lines += [f"  vLLM {role}: {'accepts' if v.accepted else v.error[:240]}" for role, v in self.verdicts.items()]
+        return "\n".join([*lines, "  " + json.dumps(self.document["spec"])])
+
+
+@dataclass(slots=True)
+class Report:
+    """What a sweep of one release found."""
+
+    objects: int = 0
+    accepted: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+
+def sweep(
+    judges: Mapping[str, Oracle], folders: Mapping[str, Path], known: Capabilities, *, seed: int, count: int
+) -> Report:
+    """Put `count` random objects before both; `judges` by platform."""
+    rng = random.Random(f"{seed} {known.version}")
+    architectures = {name: config["architectures"][0] for name, config in models.MODELS.items() if "-16" in name}
+    architectures["text"] = "Qwen2ForCausalLM"
+    report = Report()
+    while report.objects < count:
+        document = random_object(rng, known, architectures)
+        parsed = parse(document)
+        if parsed.deployment is None:
+            raise AssertionError(f"the sweep made an object of a wrong shape: {parsed.findings}")
+        report.objects += 1
+        wiring = wire(parsed.deployment)
+        findings = tuple(check(wiring))
+        verdicts = dict(ask(wiring, judges, folders))
+        report.rules.update({finding.rule for finding in findings})
+        report.accepted += not any(finding.severity is Severity.ERROR for finding in findings)
+        report.disagreements += [
+            Disagreement(what, findings, verdicts, document) for what in compare(wiring, findings, verdicts)
+        ]
+    return report
+
+
+def ask(wiring: Wiring, judges: Mapping[str, Oracle], folders: Mapping[str, Path]) -> Iterator[tuple[Role, Verdict]]:
+    """VLLM's verdict on each role."""
+    for role, instance in wiring.instances.items():
+        line = command(wiring, role)
+        folder = folders[wiring.deployment.spec.model.id.removeprefix("./")]
+        argv = [str(folder), *(word.replace("$(POD_IP)", ADDRESS) for word in line.argv[1:])]
+        env = {variable.name: variable.value if variable.value is not None else ADDRESS for variable in line.env}
+        platform = "cpu" if instance.device_type is DeviceType.CPU else "cuda"
+        own = {name: value for name, value in env.items() if name not in ("HOME", "HF_HOME", "XDG_CACHE_HOME")}
+        own = {name: value for name, value in own.items() if not name.endswith(("_CACHE_DIR", "_CACHE_ROOT"))}
+        yield role, judges[platform].ask(argv, own)
+
+
+def compare(wiring: Wiring, findings: tuple[Finding, ...], verdicts: Mapping[Role, Verdict]) -> Iterator[str]:
+    """In words, each way in which the two verdicts differ."""
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    refused = {role for role, verdict in verdicts.items() if not verdict.accepted}
+    if refused and not errors:
+        yield f"epd accepts, vLLM refuses {', '.join(sorted(refused))}"
+    for finding in errors:
+        if finding.rule in REFUSED:
+            meant = [role for role in wiring.instances if finding.path.startswith(f"spec.{role}.")]
+            if not refused & set(meant or wiring.instances):
+                yield f"epd says that vLLM refuses by {finding.rule}, vLLM accepts"
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--count", type=int, default=3000, help="objects a release")
+    options.add_argument("--release", action="append", help="major.minor; all where none is given")
+    given = options.parse_args()
+    worst = 0
+    with tempfile.TemporaryDirectory() as directory:
+        folders = models.write(Path(directory) / "models")
+        for release in given.release or fetch.pinned():
+            with oracle(release, "cuda") as cuda, oracle(release, "cpu") as cpu:
+                known = capabilities(Release.parse(release))
+                report = sweep({"cuda": cuda, "cpu": cpu}, folders, known, seed=given.seed, count=given.count)
+            for disagreement in report.disagreements:
+                print(disagreement)
+            print(
+                f"vLLM {release}: {report.objects} objects, {report.accepted} accepted, "
+                f"{len(report.disagreements)} disagreements; rules that spoke: {dict(report.rules.most_common())}"
+            )
+            worst += len(report.disagreements)
+    return 1 if worst else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

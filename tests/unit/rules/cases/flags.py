@@ -1,0 +1,47 @@
+"""Cases of the rules about flags that vLLM's parser refuses."""
+
+from tests.unit.rules.case import Breaks, Case, Spares
+
+
+def _args(*words: str, version: str = "0.33.0") -> str:
+    return f"engine: {{version: {version}}}\ndecode: {{args: [" + ", ".join(f"'{word}'" for word in words) + "]}"
+
+
+_PATH = "spec.decode.args[0]"
+
+CASES = (
+    Case(
+        "args-unknown",
+        (
+            Breaks(_args("--no-such-flag"), _PATH, "--no-such-flag", remedy="remove it"),
+            Breaks(_args("--max-model-lenn=4096"), _PATH, "--max-model-lenn=4096", remedy="write --max-model-len"),
+            Breaks(_args("--max_modle_len", "4096"), _PATH, "--max_modle_len", remedy="write --max-model-len"),
+            Breaks(_args("--max", "1"), _PATH, "--max", remedy="in full"),
+            Breaks(_args("--enable-shm-tensor-arena", version="0.31.0"), _PATH, "--enable-shm-tensor-arena"),
+            Breaks("engine: {args: [-zz]}", "spec.engine.args[0]", "-zz"),
+        ),
+        (Spares(_args("--max-model", "4096")), Spares(_args("--enable-shm-tensor-arena", version="0.32.0"))),
+    ),
+    Case(
+        "args-malformed",
+        (
+            Breaks(_args("--max-model-len"), _PATH, "--max-model-len", remedy="add the value"),
+            Breaks(_args("--enforce-eager=true"), _PATH, "--enforce-eager=true", remedy="alone"),
+            Breaks(_args("--seed", "1", "2"), "spec.decode.args[2]", "2", remedy="put its flag before it"),
+            Breaks(_args("--max-model-len 4096"), _PATH, "--max-model-len 4096"),
+        ),
+        (Spares(_args("--enforce-eager")), Spares(_args("--ignore-patterns", "a", "b"))),
+    ),
+    Case(
+        "args-value",
+        (
+            Breaks(_args("--seed", "x"), _PATH, "--seed x"),
+            Breaks(_args("--gpu-memory-utilization=1.2"), _PATH, "--gpu-memory-utilization=1.2"),
+            Breaks(_args("--mm-hasher-algorithm", "blake2"), _PATH, "--mm-hasher-algorithm blake2", remedy="blake3"),
+            Breaks(_args("--limit-mm-per-prompt", "{image:1}"), _PATH, "--limit-mm-per-prompt {image:1}"),
+            Breaks(_args("--compilation-config.moed", "3"), _PATH, "--compilation-config.moed 3", remedy="mode"),
+            Breaks(_args('--kv-events-config={"hwm":"x"}'), _PATH, '--kv-events-config={"hwm":"x"}'),
+        ),
+        (Spares(_args("--max-model-len", "8k")), Spares(_args("--gpu-memory-utilization", "1"))),
+    ),
+)

@@ -13,8 +13,8 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 INTRODUCTION = """\
 # API
 
-Made by `make docs` from the types in `operator/epd_operator/api`; do not edit. `kubectl explain epd.spec` prints the same.
-Sizes are Kubernetes quantities, durations whole seconds. Fields without a stated default are unset.
+Made by `make docs` from the types in `operator/epd_operator/api`; do not edit. `kubectl explain epd.spec` prints the
+same. Sizes are Kubernetes quantities, durations whole seconds. Fields without a stated default are unset.
 """
 
 

@@ -1,6 +1,7 @@
-"""How pods of one revision replace each other when their template changes, as Kubernetes' Deployment does it.
+"""The settings of a rollout, defaults filled in.
 
-A change of the revision is not this: it makes new Deployments and is planned step by step.
+Within one revision, when only the template of a role changes, its Deployment follows them; between revisions the
+planner does.
 """
 
 from dataclasses import dataclass

@@ -1,0 +1,26 @@
+"""In which order the roles of a revision leave, so that its last requests find every role they still need."""
+
+from collections.abc import Mapping
+
+from epd_operator.api.role import Role
+from epd_operator.engine.drain import ROUTING, Drain
+
+ORDER = (Role.ENCODE, Role.PREFILL, Role.DECODE)
+"""The order in which a request visits the roles, and so the order in which they become idle."""
+
+
+def leave_after(drains: Mapping[Role, Drain]) -> dict[Role, int]:
+    """Seconds from the moment in which a revision gets no new requests until instances of each role may leave.
+
+    The first role may leave at once: its pods go on answering while routing still finds them, and then finish what
+    runs (preStop, --shutdown-timeout). The next role must still be found by requests that were admitted while the last
+    proxy had not noticed, and that took as long as the role before may take. What a peer may pull from an instance that
+    leaves (embeddings, leased KV blocks) is in its own preStop: engine/drain.py.
+    """
+    offsets: dict[Role, int] = {}
+    after = 0
+    for role in ORDER:
+        if role in drains:
+            offsets[role] = after
+            after += drains[role].shutdown_timeout_seconds + (0 if after else ROUTING)
+    return offsets

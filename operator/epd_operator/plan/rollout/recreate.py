@@ -1,0 +1,13 @@
+"""Recreate: all of the old goes before anything of the new starts. An outage, by choice."""
+
+from epd_operator.plan.rollout.draft import Draft
+from epd_operator.plan.rollout.view import View
+
+
+def recreate(view: View) -> Draft:
+    """One step: give up every old revision, and once nothing is left of them make the target."""
+    draft = Draft(view)
+    draft.given_up.update(view.old)
+    for role, desired in view.desired.items():
+        draft.new[role] = min(draft.new[role], desired) if view.old else desired
+    return draft

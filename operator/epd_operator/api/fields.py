@@ -33,6 +33,8 @@ _ABBREVIATIONS = {
 
 def path_of(location: Location) -> str:
     """Write a location as users do: spec.encode.args[2], spec.encode.resources.limits[nvidia.com/gpu]."""
+    if not location:
+        return "document"
     path = ""
     for part in location:
         if isinstance(part, int) or not part.replace("_", "").replace("-", "").isalnum():

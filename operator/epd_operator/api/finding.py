@@ -34,7 +34,7 @@ class Finding:
 
     def __str__(self) -> str:
         """The finding on one line: `path: value: message; remedy [rule]`."""
-        return f"{self.path}: {self.shown_value}: {self.message}; {self.remedy} [{self.rule}]"
+        return printable(f"{self.path}: {self.shown_value}: {self.message}; {self.remedy} [{self.rule}]")
 
     @property
     def shown_value(self) -> str:
@@ -46,7 +46,7 @@ class Finding:
             return "(not set)"
         plain = isinstance(self.value, str) and _reads_as_text(self.value)
         text = str(self.value) if plain else json.dumps(self.value, default=str, ensure_ascii=False)
-        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        text = printable(text)
         return text if len(text) <= 120 else text[:117] + "..."
 
     def as_json(self) -> dict[str, Any]:
@@ -60,6 +60,11 @@ class Finding:
             "remedy": self.remedy,
             "release": self.release,
         }
+
+
+def printable(text: str) -> str:
+    """The text without line ends and control characters, which could forge or hide lines on a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _reads_as_text(text: str) -> bool:

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from epd_operator.api.base import APIModel, Bool, Name, Str
+from epd_operator.api.engine import ImagePullPolicy
 from epd_operator.api.quantity import Quantity
 
 
@@ -41,7 +42,7 @@ class ImageSource(APIModel):
 
     reference: Str
     """Image reference."""
-    pull_policy: Annotated[str, Field(pattern=r"^(Always|IfNotPresent|Never)$")] | None = None
+    pull_policy: ImagePullPolicy | None = None
     """Always, IfNotPresent or Never. Default: as Kubernetes decides by tag."""
 
 

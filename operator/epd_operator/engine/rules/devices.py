@@ -1,5 +1,6 @@
 """Rules about devices."""
 
+import math
 from collections.abc import Iterator
 
 from epd_operator.api.device import DeviceType
@@ -8,6 +9,9 @@ from epd_operator.api.role import Role
 from epd_operator.engine import connectors
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
+
+MAX_DEVICES = 128
+"""Above what one node has (16 devices, or 112 slices of them), and so few that the ports of its ranks are free."""
 
 
 @rule(
@@ -84,4 +88,23 @@ def device_resource_twice(wiring: Wiring) -> Iterator[Broken]:
                     yield Broken(path, str(amount), message, "remove it, or change parallelism")
 
 
-RULES = (encoder_device_memory, device_on_cpu, device_resource_twice)
+@rule(
+    id="instance-in-one-pod",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what=f"An instance takes at most {MAX_DEVICES} devices.",
+    why="All of its ranks run in one pod, so on one node; no node has more, and the pod would wait for ever.",
+    source="the plan: one pod an instance",
+)
+def instance_in_one_pod(wiring: Wiring) -> Iterator[Broken]:
+    """Tensor x pipeline x data parallelism is more than any node has."""
+    for role, instance in wiring.instances.items():
+        ranks = math.prod(instance.degrees.values())
+        if ranks > MAX_DEVICES:
+            largest = max(instance.degrees, key=lambda name: instance.degrees[name])
+            message = f"tensor x pipeline x data is {ranks} ranks in one pod, and no node has so many devices"
+            path = f"spec.{role}.parallelism.{largest}"
+            yield Broken(path, instance.degrees[largest], message, "lower it, and raise replicas instead")
+
+
+RULES = (encoder_device_memory, device_on_cpu, device_resource_twice, instance_in_one_pod)

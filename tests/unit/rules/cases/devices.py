@@ -64,4 +64,12 @@ CASES = (
             Spares("decode: {resources: {limits: {rdma/hca: 2}}}"),
         ),
     ),
+    Case(
+        "instance-in-one-pod",
+        (
+            Breaks("decode: {parallelism: {tensor: 256}}", "spec.decode.parallelism.tensor", 256),
+            Breaks("decode: {parallelism: {tensor: 4, data: 64}}", "spec.decode.parallelism.data", 64),
+        ),
+        (Spares("decode: {parallelism: {tensor: 8, data: 16}}"),),
+    ),
 )

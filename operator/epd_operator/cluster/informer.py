@@ -1,7 +1,7 @@
 """A collection kept in memory: listed once, then watched; listed again after every gap."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -106,14 +106,29 @@ class Informer(Generic[Kept]):
         self._put(body)
         return self.get(body["metadata"].get("namespace", ""), body["metadata"]["name"])
 
-    async def _relist(self) -> str:
-        listing = await self._cluster.list(self.resource, self._namespace, self._labels)
+    def forget(self, body: Object) -> None:
+        """Take the news that an object was deleted from somebody else's watch."""
+        metadata = body["metadata"]
+        self._forget(metadata["uid"])
+        key = (metadata.get("namespace", ""), metadata["name"])
+        known = self._records.get(key)
+        if known is not None and known.uid == metadata["uid"]:
+            self._drop(key)
+
+    def take_over(self, items: Iterable[Object], version: str) -> None:
+        """Take a whole listing: what it lacks is gone, unless it is younger than the listing."""
         present = set()
-        for body in listing.items:
+        for body in items:
             present.add((body["metadata"].get("namespace", ""), body["metadata"]["name"]))
             self._put(body)
+        listed_at = int(version) if version.isdecimal() else 0
         for key in self._records.keys() - present:
-            self._drop(key)
+            if not listed_at or self._records[key].version <= listed_at:
+                self._drop(key)
+
+    async def _relist(self) -> str:
+        listing = await self._cluster.list(self.resource, self._namespace, self._labels)
+        self.take_over(listing.items, listing.version)
         self.refusal = None
         self.synced.set()
         return listing.version
@@ -124,11 +139,7 @@ class Informer(Generic[Kept]):
             metadata = event.object["metadata"]
             version = metadata["resourceVersion"]
             if event.type == "DELETED":
-                self._forget(metadata["uid"])
-                key = (metadata.get("namespace", ""), metadata["name"])
-                known = self._records.get(key)
-                if known is not None and known.uid == metadata["uid"]:
-                    self._drop(key)
+                self.forget(event.object)
             elif event.type != "BOOKMARK":
                 self._put(event.object)
         return version

@@ -1,1 +1,1 @@
-"""The operator: Kopf handlers, queue, reconcile, status and admission."""
+"""The operator: what is there, compared with what shall be there, and the difference written. It plans nothing."""

@@ -1,0 +1,76 @@
+"""What is known of one object and its children at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epd_operator.api import names
+from epd_operator.api.role import Role
+from epd_operator.controller.child import Child
+from epd_operator.controller.pods import Pod
+from epd_operator.controller.preflight import ClusterFacts
+from epd_operator.controller.rendering import Rendering
+from epd_operator.controller.scaling import Scale
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One object, its children, and what was read for it."""
+
+    body: Mapping[str, Any]
+    children: Mapping[Key, Child]
+    """By kind and name: all that carry the object's name as their instance, whoever owns them."""
+    renderings: tuple[Rendering, ...]
+    """Kept for this object."""
+    scales: Mapping[str, Scale]
+    """By role."""
+    pods: tuple[Pod, ...]
+    facts: ClusterFacts
+    now: str
+    """RFC 3339."""
+
+    @property
+    def uid(self) -> str:
+        """Identity of the object."""
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the object."""
+        return str(self.body["metadata"]["namespace"])
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """The status as it stands."""
+        return self.body.get("status") or {}
+
+    def workloads(self, component: str, revision: str | None = None) -> list[Child]:
+        """The Deployments of a role, or of the proxy; of one revision or of all."""
+        return [
+            child
+            for child in self.children.values()
+            if child.workload is not None
+            and child.labels.get(names.LABEL_COMPONENT) == component
+            and self.owns(child)
+            and revision in (None, child.revision)
+        ]
+
+    def owns(self, child: Child) -> bool:
+        """Whether the object is the controlling owner of a child."""
+        return child.owner is not None and child.owner.uid == self.uid
+
+    def live(self) -> dict[str, int]:
+        """Instances that the Deployments of each component ask for now: of the revision that asks for most."""
+        counts: dict[str, int] = {}
+        for component in (*Role, names.PROXY):
+            found = [child.workload.wanted for child in self.workloads(component) if child.workload]
+            if found:
+                counts[str(component)] = max(found)
+        return counts

@@ -1,0 +1,148 @@
+"""A work queue that holds each key once, with delays and with a growing wait after failures."""
+
+import asyncio
+import heapq
+import itertools
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+Key = tuple[str, str]
+"""Namespace and name."""
+FIRST_BACKOFF = 0.5
+LAST_BACKOFF = 60.0
+STUCK_SECONDS = 300.0
+"""A reconcile that takes longer hangs: every request has a limit far below."""
+
+log = structlog.get_logger()
+
+
+@dataclass
+class WorkQueue:
+    """Keys to be reconciled. A key is never worked on twice at once; what comes meanwhile is done afterwards."""
+
+    work: Callable[[Key], Awaitable[float | None]]
+    """Reconcile a key. Returns after how many seconds to do it again, None for not. Failures are tried again."""
+    workers: int = 8
+    clock: Callable[[], float] = time.monotonic
+    _due: dict[Key, float] = field(default_factory=dict, init=False)
+    _heap: list[tuple[float, int, Key]] = field(default_factory=list, init=False)
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count, init=False)
+    _running: dict[Key, float] = field(default_factory=dict, init=False)
+    _failures: dict[Key, int] = field(default_factory=dict, init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def add(self, key: Key, after: float = 0.0) -> None:
+        """Reconcile a key `after` seconds from now, or earlier if it is due earlier already."""
+        due = self.clock() + after
+        known = self._due.get(key)
+        if known is not None and known <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._heap, (due, next(self._numbers), key))
+        self._changed.set()
+
+    def drop(self, key: Key) -> None:
+        """Forget a key and its failures: its object is gone."""
+        self._due.pop(key, None)
+        self._failures.pop(key, None)
+
+    @property
+    def depth(self) -> int:
+        """Keys that are due and not being worked on."""
+        now = self.clock()
+        return sum(due <= now for due in self._due.values())
+
+    @property
+    def age(self) -> float:
+        """Seconds that the oldest due key has waited."""
+        now = self.clock()
+        return max((now - due for due in self._due.values()), default=0.0) if self._due else 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is being worked on, and nothing is due."""
+        return not self._running and self.depth == 0
+
+    @property
+    def stuck(self) -> list[Key]:
+        """Keys that are worked on for too long."""
+        now = self.clock()
+        return [key for key, since in self._running.items() if now - since > STUCK_SECONDS]
+
+    async def run(self) -> None:
+        """Work for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.workers):
+                group.create_task(self._worker())
+
+    async def _worker(self) -> None:
+        while True:
+            key = await self._next()
+            self._running[key] = self.clock()
+            try:
+                again = await self.work(key)
+            except Exception as error:
+                failures = self._failures[key] = self._failures.get(key, 0) + 1
+                wait = min(FIRST_BACKOFF * 2 ** min(failures - 1, 20), LAST_BACKOFF)
+                wait *= random.uniform(0.8, 1.2)  # noqa: S311  spreads load, is no secret
+                namespace, name = key
+                log.warning(
+                    "reconcile failed; trying again",
+                    namespace=namespace,
+                    name=name,
+                    error=str(error) or repr(error),
+                    failures=failures,
+                    after=round(wait, 1),
+                    exc_info=not _is_expected(error),
+                )
+                self.add(key, wait)
+            else:
+                self._failures.pop(key, None)
+                if again is not None:
+                    self.add(key, again)
+            finally:
+                del self._running[key]
+                self._changed.set()
+
+    async def _next(self) -> Key:
+        """The next key that is due and not being worked on."""
+        while True:
+            self._changed.clear()
+            now = self.clock()
+            wait: float | None = None
+            busy: list[tuple[float, int, Key]] = []
+            found: Key | None = None
+            while self._heap:
+                due, number, key = self._heap[0]
+                if self._due.get(key) != due:
+                    heapq.heappop(self._heap)  # dropped, or due earlier
+                elif due > now:
+                    wait = due - now
+                    break
+                else:
+                    heapq.heappop(self._heap)
+                    if key in self._running:
+                        busy.append((due, number, key))
+                        continue
+                    del self._due[key]
+                    found = key
+                    break
+            for item in busy:
+                heapq.heappush(self._heap, item)
+            if found is not None:
+                self._changed.set()  # another worker may find more
+                return found
+            try:
+                await asyncio.wait_for(self._changed.wait(), wait)
+            except TimeoutError:
+                continue
+
+
+def _is_expected(error: Exception) -> bool:
+    from epd_operator.cluster.errors import ClusterError
+
+    return isinstance(error, ClusterError)

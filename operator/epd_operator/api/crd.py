@@ -92,7 +92,7 @@ def _definition(
                 "plural": plural,
                 "singular": kind.lower(),
                 "shortNames": short_names,
-                "categories": ["epd"] if kind != KIND else ["all", "epd"],
+                **({"categories": ["all"]} if kind == KIND else {}),
             },
             "scope": "Namespaced",
             "versions": [version],

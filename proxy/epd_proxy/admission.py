@@ -65,7 +65,7 @@ class Admission:
         if length is not None:
             self._reserve(request, length)
         self.in_flight += 1
-        request.on_end = self._release
+        request.admitted = True
         self._core.retries.requests += 1
         return kind
 
@@ -82,7 +82,9 @@ class Admission:
             raise self._refused("in-flight-size", busy("the bodies in flight fill the memory set aside for them"))
         request.reserved += size
 
-    def _release(self, request: Request) -> None:
+    def release(self, request: Request) -> None:
+        """Give back what an admitted request held."""
+        request.admitted = False
         self.in_flight -= 1
         core = self._core
         core.budget.give(request.reserved)

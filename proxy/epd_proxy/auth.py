@@ -11,6 +11,7 @@ import structlog
 _log = structlog.get_logger()
 
 MAX_FILE = 64 * 1024
+MAX_KNOWN = 10_000
 
 
 class SecretError(Exception):
@@ -36,6 +37,8 @@ class ApiKeys:
         self._file = file
         self._secret = secrets.token_bytes(32)
         self._tenants: dict[bytes, str] = {}
+        self._known: dict[bytes, str] = {}
+        """Headers that were right. A dict's hash is keyed and secret, so that looking up tells nothing either."""
         self.required = directory is not None or file is not None
         self.reload()
 
@@ -52,14 +55,21 @@ class ApiKeys:
             return
         if found != self._tenants:
             self._tenants = found
+            self._known = {}
             _log.info("api keys read", keys=len(found))
 
     def tenant(self, authorization: bytes) -> str | None:
         """Return whose key it is, None when it is nobody's. `authorization` is the header's value."""
+        known = self._known.get(authorization)
+        if known is not None:
+            return known
         scheme, _, key = authorization.partition(b" ")
         if scheme.lower() != b"bearer":
             return None
-        return self._tenants.get(self._digest(key.strip()))
+        tenant = self._tenants.get(self._digest(key.strip()))
+        if tenant is not None and len(self._known) < MAX_KNOWN:
+            self._known[authorization] = tenant
+        return tenant
 
     def _digest(self, key: bytes) -> bytes:
         return blake2b(key, key=self._secret, digest_size=16).digest()

@@ -26,10 +26,7 @@ class Answer:
 class Collector(Sink):
     """Gathers one answer."""
 
-    __slots__ = ("_head", "_parts", "_size", "future")
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
         self.future: asyncio.Future[Answer] = loop.create_future()
         self._head: Head | None = None
         self._parts: list[bytes] = []

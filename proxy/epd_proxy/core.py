@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from epd_proxy.buffers import Budget, BufferPool
@@ -89,14 +89,12 @@ class Core:
 
     def head(self, endpoint: Endpoint, line: bytes) -> bytes:
         """Return the unchanging part of a request head for an engine; `line` is method and path."""
-        head = endpoint.heads.get(line)
-        if head is None:
-            host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-            head = line + b" HTTP/1.1\r\nhost: " + f"{host}:{endpoint.port}".encode()
-            if self._engine_key:
-                head += b"\r\nauthorization: Bearer " + self._engine_key
-            head += b"\r\ncontent-type: application/json\r\nx-request-id: "
-            endpoint.heads[line] = head
+        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+        head = line + b" HTTP/1.1\r\nhost: " + f"{host}:{endpoint.port}".encode()
+        if self._engine_key:
+            head += b"\r\nauthorization: Bearer " + self._engine_key
+        head += b"\r\ncontent-type: application/json\r\nx-request-id: "
+        endpoint.heads[line] = head
         return head
 
     def send(
@@ -104,21 +102,18 @@ class Core:
         request: Request,
         endpoint: Endpoint,
         line: bytes,
-        body: list[Piece],
+        body: Sequence[Piece],
         *,
         sink: Sink,
         seconds: float,
         extra: bytes = b"",
     ) -> None:
         """Put a request to an engine; `extra` are header lines with their line ends."""
-        length = size(body)
-        trace = request.headers.get(b"traceparent")
-        if trace:
-            extra += b"traceparent: " + trace[:256] + b"\r\n"
-            if b"tracestate" in request.headers:
-                extra += b"tracestate: " + request.headers[b"tracestate"][:1024] + b"\r\n"
+        length = len(body[0]) if len(body) == 1 else size(body)
+        if b"traceparent" in request.headers:
+            extra += _trace_context(request.headers)
         head = b"%b%b\r\ncontent-length: %d\r\n%b\r\n" % (
-            self.head(endpoint, line),
+            endpoint.heads.get(line) or self.head(endpoint, line),
             request.engine_id(),
             length,
             extra,
@@ -153,10 +148,6 @@ class Core:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def stream_broken(self) -> None:
-        """Count an answer that ended early."""
-        self.metrics.broken_streams[()] += 1
-
     def may_retry(self, stage: Role, reason: str) -> bool:
         """Say whether a second try is within the budget, and count it."""
         if self.retries.take(self.now()):
@@ -164,6 +155,13 @@ class Core:
             return True
         self.metrics.retries_denied[(stage,)] += 1
         return False
+
+
+def _trace_context(headers: dict[bytes, bytes]) -> bytes:
+    out = b"traceparent: " + headers[b"traceparent"][:256] + b"\r\n"
+    if b"tracestate" in headers:
+        out += b"tracestate: " + headers[b"tracestate"][:1024] + b"\r\n"
+    return out
 
 
 def no_engine(role: str) -> ProxyError:

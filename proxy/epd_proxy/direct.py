@@ -10,56 +10,52 @@ from epd_proxy.endpoints import Endpoint
 from epd_proxy.errors import ProxyError
 from epd_proxy.relay import Relay
 from epd_proxy.request import Request
-from epd_proxy.rewrite import Piece
 from epd_proxy.upstream import EngineError, Trouble
 
 
-class Direct:
+class Direct(Relay):
     """Sends one body to one engine, and to another when the first could not take it. No task: callbacks only."""
 
-    __slots__ = ("_body", "_core", "_engines", "_key", "_line", "_request", "_tried")
+    _tried: tuple[Endpoint, ...] = ()
+    _key = 0
 
-    def __init__(
-        self, core: Core, request: Request, engines: Sequence[Endpoint], body: list[Piece], key: int = 0
-    ) -> None:
-        """`engines` is not empty; `key` chooses among them, for caches."""
-        self._core = core
-        self._request = request
+    def __init__(self, core: Core, request: Request, engines: Sequence[Endpoint], body: bytes | memoryview) -> None:
+        """`engines` is not empty."""
+        self.core = core
+        self.request = request
         self._engines = engines
         self._body = body
-        self._key = key
-        self._tried: list[Endpoint] = []
-        self._line = request.method + b" " + request.path
 
-    def start(self) -> None:
-        """Send."""
-        self._send(bounded_rendezvous(self._key, self._engines))
+    def start(self, key: int = 0) -> None:
+        """Send; `key` chooses among the engines, for their caches."""
+        self._key = key
+        self.request.stage = "decode"
+        engines = self._engines
+        self._send(engines[0] if len(engines) == 1 else bounded_rendezvous(key, engines))
 
     def _send(self, engine: Endpoint) -> None:
-        request, core = self._request, self._core
-        self._tried.append(engine)
-        timeouts = core.config.timeouts
-        relay = Relay(request, timeouts.idle_seconds, self._began)
-        request.work = relay
-        request.stage = "decode"
-        core.send(request, engine, self._line, self._body, sink=relay, seconds=timeouts.first_byte_seconds)
+        request, core = self.request, self.core
+        self.engine = engine
+        request.work = self
+        line = request.method + b" " + request.path
+        core.send(request, engine, line, (self._body,), sink=self, seconds=core.config.timeouts.first_byte_seconds)
 
-    def _began(self, relay: Relay, error: Exception | None) -> None:
-        core, engine = self._core, self._tried[-1]
-        if error is None:
-            core.metrics.upstream_requests[engine.ok_labels] += 1
-            relay.on_broken = core.stream_broken
-            return
+    def failed(self, error: Exception) -> None:
+        """Try another engine if that may help."""
+        core, engine = self.core, self.engine
         outcome, final = told(error)
         core.metrics.upstream_requests[engine.role, outcome] += 1
-        if self._request.connection is None:
+        if self.request.connection is None:
             return
+        self._tried += (engine,)
         others = [e for e in self._engines if e not in self._tried]
         again = others and elsewhere(error) and len(self._tried) < core.config.retries.attempts
         if again and core.may_retry(engine.role, outcome):
-            self._send(bounded_rendezvous(self._key, others))
+            follower = Direct(core, self.request, self._engines, self._body)
+            follower._tried = self._tried
+            follower._send(bounded_rendezvous(self._key, others))
         else:
-            self._request.fail(final)
+            self.request.fail(final)
 
 
 def told(error: Exception) -> tuple[str, ProxyError]:

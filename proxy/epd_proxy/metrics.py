@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-Labels = tuple[str, ...]
+Labels = tuple[str | int, ...]
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
@@ -24,7 +24,7 @@ class Family:
     name: str
     kind: str
     help: str
-    labels: Labels
+    labels: tuple[str, ...]
 
 
 class Counts(defaultdict[Labels, float]):
@@ -147,13 +147,13 @@ class _Collector:
             if family.kind == "histogram":
                 histogram = HistogramMetricFamily(name, family.help, labels=family.labels)
                 for labels, series in values.items():
-                    histogram.add_metric(labels, _buckets(series), series[-1])
+                    histogram.add_metric(list(map(str, labels)), _buckets(series), series[-1])
                 yield histogram
                 continue
             kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
             numbers = kind(name, family.help, labels=family.labels)
             for labels, series in values.items():
-                numbers.add_metric(labels, series[0])
+                numbers.add_metric(list(map(str, labels)), series[0])
             yield numbers
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from epd_proxy.errors import ProxyError
@@ -15,16 +15,31 @@ REFUSED_MEMBERS: Final = ("ec_transfer_params", "kv_transfer_params")
 _URL_FIELDS: Final = (*MEDIA_FIELDS, "file_url", "source", "image", "video", "audio", "input_image")
 _MEDIA_TYPES: Final = frozenset((*MEDIA_FIELDS, "input_image", "input_video", "input_file", "image", "document"))
 
-CHAT_WORDS: Final = (b"_url", b"_audio", b"_embeds", b"_pil", b"_params", b"uuid", b"input_image", b"\\u00")
-OTHER_WORDS: Final = (*CHAT_WORDS, b"input_", b"source", b'"image', b'"video', b'"audio', b'"document')
+_OTHER_WORDS: Final = (b"input_", b"source", b'"image', b'"video', b'"audio', b'"document')
 
 
-def plain(body: Buffer, length: int, words: Iterable[bytes]) -> bool:
-    """Say, by search, that a body names neither media nor anything that a client must not send.
+def plain_chat(body: Buffer) -> bool:
+    """Say, by search, that a chat body names neither media nor anything that a client must not send.
 
-    A name can be hidden from a search only by escapes of ASCII, which are among the words.
+    A name can be hidden from a search only by escapes of ASCII, and by UTF-16 or UTF-32, in which every ASCII character
+    has a zero byte: both are searched for too.
     """
-    return not any(body.find(word, 0, length) >= 0 for word in words)
+    return not (
+        b"_url" in body
+        or b"_audio" in body
+        or b"_embeds" in body
+        or b"_params" in body
+        or b"uuid" in body
+        or b"_pil" in body
+        or b"input_image" in body
+        or b"\\u00" in body
+        or b"\0" in body
+    )
+
+
+def plain(body: Buffer) -> bool:
+    """Say the same of a body of any API."""
+    return plain_chat(body) and not any(word in body for word in _OTHER_WORDS)
 
 
 def refuse_members(value: Any) -> None:

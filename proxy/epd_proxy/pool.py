@@ -44,18 +44,17 @@ class EnginePool:
         """Send a request. The head of the answer must come within `seconds`, the connect not counted."""
         sink.pool = self
         self.in_flight += 1
-        sink.seconds = seconds
-        connection = self._take()
+        connection = self._take() if self._idle else None
         if connection is None:
             self._connect(pieces, sink, seconds)
         else:
             connection.start(pieces, sink, seconds)
 
-    def send_fresh(self, pieces: Pieces, sink: Sink) -> None:
+    def send_fresh(self, pieces: Pieces, sink: Sink, seconds: float) -> None:
         """Send the request of a stale connection again; it is counted as in flight already."""
         self.stale += 1
         sink.connection = None
-        self._connect(pieces, sink, sink.seconds)
+        self._connect(pieces, sink, seconds)
 
     def give(self, connection: EngineConnection) -> None:
         """Take back a connection that is free again."""
@@ -94,13 +93,12 @@ class EnginePool:
     def _take(self) -> EngineConnection | None:
         """Return the connection freed last, if it was free for less than half the engine's patience."""
         idle = self._idle
-        if idle:
-            connection = idle.pop()
-            if connection.idle_since + self.times.keep_alive / 2 > self.now() and not connection.transport.is_closing():
-                return connection
-            connection.drop()
-            while idle:
-                idle.pop().drop()
+        connection = idle.pop()
+        if connection.idle_since + self.times.keep_alive / 2 > self.now() and not connection.transport.is_closing():
+            return connection
+        connection.drop()
+        while idle:
+            idle.pop().drop()
         return None
 
     def _connect(self, pieces: Pieces, sink: Sink, seconds: float) -> None:

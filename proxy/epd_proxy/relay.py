@@ -7,13 +7,16 @@ that dies in it costs the client an error and not half a document.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epd_proxy.chunks import END, chunk, dechunked, last_boundary
 from epd_proxy.errors import ProxyError, passed_on, sse_error
 from epd_proxy.request import JSON, Request
 from epd_proxy.upstream import EngineError, Head, Sink
+
+if TYPE_CHECKING:
+    from epd_proxy.core import Core
+    from epd_proxy.endpoints import Endpoint
 
 HOLD: Final = 1024 * 1024
 """Bytes of a JSON answer that are held until it is whole; also of a chunk that is not whole yet."""
@@ -22,40 +25,32 @@ _CHUNKED: Final = b"transfer-encoding: chunked"
 _CLOSE_DELIMITED: Final = b"cache-control: no-store"
 _STREAM: Final = b"text/event-stream"
 
-Outcome = Callable[["Relay", Exception | None], None]
-
 
 class Relay(Sink):
-    """Hands one answer to the client. `outcome` hears once how its beginning went: None, or why there is no answer.
+    """Hands one answer to the client. Either `began` is called, once, or `failed`.
 
     Before that, nothing was sent to the client and another engine may be tried; after it, nothing can be.
     """
 
-    __slots__ = (
-        "_chunked",
-        "_held",
-        "_outcome",
-        "_refusal",
-        "_torn",
-        "_written",
-        "head",
-        "idle_seconds",
-        "on_broken",
-        "request",
-    )
+    _held = b""
+    _written = False
+    _chunked = False
+    _torn = False
+    _refusal = False
+    _settled = False
+    head: Head | None = None
 
-    def __init__(self, request: Request, idle_seconds: float, outcome: Outcome) -> None:
-        super().__init__()
+    def __init__(self, core: Core, request: Request, engine: Endpoint) -> None:
+        self.core = core
         self.request = request
-        self.idle_seconds = idle_seconds
-        self.on_broken: Callable[[], None] | None = None
-        self.head: Head | None = None
-        self._outcome: Outcome | None = outcome
-        self._held = b""
-        self._written = False
-        self._chunked = False
-        self._torn = False
-        self._refusal = False
+        self.engine = engine
+
+    def failed(self, error: Exception) -> None:
+        """Take note that there is no answer, and why."""
+        raise NotImplementedError
+
+    def began(self) -> None:
+        """Take note that the client's answer begins, or that it is whole."""
 
     # ------------------------------------------------------------------ Sink
 
@@ -67,15 +62,15 @@ class Relay(Sink):
             self.on_body(body, complete)
             return
         request = self.request
-        request.first_byte = request.started
-        if head.length >= 0 and complete:
-            self._settle(None)
-            if request.connection:
+        if complete and head.length >= 0:
+            self._settle()
+            connection = request.connection
+            if connection:
                 framing = b"content-length: %d" % head.length
-                request.transport.write(request.head(200, head.content_type or JSON, framing) + body)
+                connection.transport.write(request.head(200, head.content_type or JSON, framing) + body)
                 request.end()
         elif head.chunked:
-            self._settle(None)
+            self._settle()
             self._begin_chunks(request, head, body, complete)
         else:
             self.on_body(body, complete)
@@ -89,10 +84,10 @@ class Relay(Sink):
         if self._refusal:
             self._refuse(complete)
         elif complete:
-            self._settle(None)
+            self._settle()
             self._whole()
         elif len(self._held) > HOLD and self.head and self.head.length >= 0:
-            self._settle(None)
+            self._settle()
             request = self.request
             if request.connection:
                 self._written = True
@@ -103,11 +98,10 @@ class Relay(Sink):
 
     def on_failure(self, failure: EngineError) -> None:
         """Try elsewhere, if nothing was sent yet; else end the stream with an error."""
-        if self._outcome:
-            self._settle(failure)
+        if not self._settled:
+            self._fail(failure)
             return
-        if self.on_broken:
-            self.on_broken()
+        self.core.metrics.broken_streams[()] += 1
         request = self.request
         if request.connection is None:
             return
@@ -132,7 +126,7 @@ class Relay(Sink):
     def resume(self) -> None:
         """Read from the engine again."""
         if self.connection and self._written:
-            self.connection.resume(self.idle_seconds)
+            self.connection.resume(self.core.config.timeouts.idle_seconds)
 
     def _slow_client(self) -> None:
         if self.request.connection and self.request.connection.work_paused:
@@ -140,22 +134,27 @@ class Relay(Sink):
 
     # ------------------------------------------------------------------ parts
 
-    def _settle(self, error: Exception | None) -> None:
-        outcome, self._outcome = self._outcome, None
-        if outcome:
-            outcome(self, error)
+    def _settle(self) -> None:
+        self._settled = True
+        self.core.metrics.upstream_requests[self.engine.ok_labels] += 1
+        self.began()
+
+    def _fail(self, error: Exception) -> None:
+        self._settled = True
+        self.failed(error)
 
     def _begin_chunks(self, request: Request, head: Head, body: bytes, complete: bool) -> None:
         if request.connection is None:
             return
         self._written = self._chunked = True
+        request.first_byte = self.core.now()
         start = request.head(200, head.content_type or JSON, _CLOSE_DELIMITED if request.plain else _CHUNKED)
         request.transport.write(start + self._whole_chunks(body, complete) if body else start)
         if complete:
             request.end()
             return
         if self.connection:
-            self.connection.extend(self.idle_seconds)
+            self.connection.extend(self.core.config.timeouts.idle_seconds)
         self._slow_client()
 
     def _more(self, data: bytes, complete: bool) -> None:
@@ -170,7 +169,7 @@ class Relay(Sink):
         if complete:
             request.end()
         elif self.connection and not connection.work_paused:
-            self.connection.extend(self.idle_seconds)
+            self.connection.extend(self.core.config.timeouts.idle_seconds)
 
     def _whole_chunks(self, data: bytes, complete: bool) -> bytes:
         """Return the whole chunks of what is held and `data`, and hold the rest."""
@@ -203,4 +202,4 @@ class Relay(Sink):
         error = passed_on(head.status, body, "decode")
         if head.retry_after.isdigit():
             error.retry_after = int(head.retry_after)
-        self._settle(error)
+        self._fail(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
 from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -41,57 +40,43 @@ class Abortable(Protocol):
     def abort(self) -> None:
         """Stop, and close what was opened for it."""
 
+    def pause(self) -> None:
+        """Produce no more until `resume`."""
+
+    def resume(self) -> None:
+        """Go on."""
+
 
 class Request:
     """A request and the means to answer it."""
 
-    __slots__ = (
-        "answered",
-        "body",
-        "connection",
-        "first_byte",
-        "headers",
-        "id",
-        "keep_alive",
-        "kind",
-        "length",
-        "method",
-        "on_end",
-        "path",
-        "plain",
-        "query",
-        "reserved",
-        "stage",
-        "started",
-        "status",
-        "tenant",
-        "work",
-    )
+    # Defaults are the class's, so that a request costs only what it sets.
+    plain = False
+    """The client speaks HTTP/1.0: no chunks."""
+    body: Buffer = b""
+    length = 0
+    reserved = 0
+    tenant = ""
+    stage = "admission"
+    status = 0
+    answered = False
+    """The whole answer was written, or there is nobody to write to."""
+    first_byte = 0.0
+    """When a stream's head was written, on the loop's clock."""
+    kind: Kind | None = None
+    work: Abortable | None = None
+    admitted = False
+    """It is counted as in flight."""
 
     def __init__(self, connection: ClientConnection, method: bytes, path: bytes, headers: dict[bytes, bytes]) -> None:
         self.connection: ClientConnection | None = connection
         self.method = method
-        path, _, self.query = path.partition(b"?")
-        self.path = path
+        self.path = path.partition(b"?")[0] if b"?" in path else path
         self.headers = headers
+        self.keep_alive = True
+        self.started = 0.0
         given = headers.get(b"x-request-id")
         self.id = given if given and _ID.match(given) else b"req-%b-%x" % (_PROCESS, next(_numbers))
-        self.body: Buffer = b""
-        self.length = 0
-        self.reserved = 0
-        self.keep_alive = True
-        self.plain = False
-        """The client speaks HTTP/1.0: no chunks."""
-        self.tenant = ""
-        self.started = 0.0
-        self.first_byte = 0.0
-        self.status = 0
-        self.answered = False
-        """The whole answer was written, or there is nobody to write to."""
-        self.stage = "admission"
-        self.kind: Kind | None = None
-        self.work: Abortable | None = None
-        self.on_end: Callable[[Request], None] | None = None
 
     def engine_id(self) -> bytes:
         """Return an id for one request to an engine: the client's own with a part that is never used twice."""
@@ -135,22 +120,15 @@ class Request:
     def end(self) -> None:
         """Say that the answer is whole."""
         connection = self.connection
-        if connection is None:
-            return
-        self._close()
-        connection.request_done(self)
+        if connection is not None:
+            self.answered = True
+            self.connection = self.work = None
+            connection.request_done(self)
 
     def leave(self) -> None:
         """The client has gone: stop the work."""
         work = self.work
-        self._close()
+        self.answered = True
+        self.connection = self.work = None
         if work:
             work.abort()
-
-    def _close(self) -> None:
-        self.answered = True
-        self.connection = None
-        self.work = None
-        on_end, self.on_end = self.on_end, None
-        if on_end:
-            on_end(self)

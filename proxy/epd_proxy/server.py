@@ -1,8 +1,8 @@
-"""The clients' side: HTTP/1.1 on a buffered protocol.
+"""The clients' side: HTTP/1.1.
 
-A head is read into one buffer that all connections share and goes through httptools, which refuses everything that
-could be read in two ways (both lengths, repeated lengths, bare line feeds, folded headers). The body is then received
-straight into the buffer that the request keeps, in whatever portions the kernel has, and not looked at on the way.
+A head goes through httptools, which refuses everything that could be read in two ways (both lengths, repeated lengths,
+bare line feeds, folded headers). A body that is not there yet is received by another protocol, straight into the buffer
+that the request keeps, in whatever portions the kernel has, and not looked at on the way.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol
 import httptools
 
 from epd_proxy.errors import ProxyError
-from epd_proxy.request import Request
+from epd_proxy.request import Kind, Request
 
 MAX_HEAD: Final = 32 * 1024
 MAX_HEADERS: Final = 128
-_SCRATCH: Final = memoryview(bytearray(128 * 1024))
 _DISCARD: Final = 64 * 1024 * 1024
 _LINGER_SECONDS: Final = 2.0
+_NEVER: Final = float("inf")
 
 
 class Service(Protocol):
@@ -35,7 +35,7 @@ class Service(Protocol):
     def now(self) -> float:
         """Return the loop's time in seconds."""
 
-    def admit(self, request: Request, length: int | None) -> None:
+    def admit(self, request: Request, length: int | None) -> Kind:
         """Decide by the head; `length` is None for a chunked body. Raises ProxyError."""
 
     def buffer(self, length: int) -> bytearray:
@@ -45,51 +45,31 @@ class Service(Protocol):
         """Admit a chunked body that has reached `length` bytes. Raises ProxyError."""
 
     def handle(self, request: Request) -> None:
-        """Serve a request whose body is there."""
+        """Serve a request whose body is there. Raises ProxyError."""
 
-    def finished(self, request: Request) -> None:
-        """Take note of the end of a request."""
+    def finished(self, request: Request, now: float) -> None:
+        """Take note of the end of a request, and give back what it held."""
 
 
-class ClientConnection(asyncio.BufferedProtocol):
+class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
-
-    __slots__ = (
-        "_chunked",
-        "_discard",
-        "_filled",
-        "_filling",
-        "_headers",
-        "_parser",
-        "_partial",
-        "_paused",
-        "_url",
-        "_whole",
-        "deadline",
-        "request",
-        "service",
-        "transport",
-        "work_paused",
-    )
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.transport: Any = None
         self.request: Request | None = None
         self.deadline = 0.0
+        self.work_paused = False
         self._parser: httptools.HttpRequestParser | None = None
         self._headers: dict[bytes, bytes] = {}
         self._url = b""
-        self._partial = b""
-        self._filling: memoryview | None = None
-        self._filled = 0
-        self._chunked: bytearray | None = None
         self._whole = False
+        self._body: Body | None = None
+        self._partial = b""
         self._discard = -1
         self._paused = False
-        self.work_paused = False
 
-    # ------------------------------------------------------------------ asyncio.BufferedProtocol
+    # ------------------------------------------------------------------ asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport, unless there are too many already."""
@@ -101,23 +81,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         clients.add(self)
         self.deadline = self.service.now() + self.service.keep_alive_seconds
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Return where the next bytes go."""
-        filling = self._filling
-        return _SCRATCH if filling is None else filling[self._filled :]
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Take bytes that have come."""
-        filling = self._filling
-        if filling is None:
-            self._receive(bytes(_SCRATCH[:nbytes]))
-            return
-        self._filled += nbytes
-        if self._filled == len(filling):
-            self._filling = None
-            self._serve()
-        else:
-            self.deadline = self.service.now() + self.service.body_seconds
+    def data_received(self, data: bytes) -> None:
+        """Take bytes: mostly a whole request."""
+        if self.request is None and not self._partial and self._discard < 0:
+            end = data.find(b"\r\n\r\n")
+            if 0 < end <= MAX_HEAD:
+                self._head(data, end + 4)
+                return
+        self._receive(data)
 
     def eof_received(self) -> bool:
         """Close: a client that sends no more is taken to have left."""
@@ -126,37 +97,38 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Stop what was done for the client."""
         self.service.clients.discard(self)
-        self._filling = None
-        self.deadline = float("inf")
+        self._body = None
+        self.deadline = _NEVER
         request, self.request = self.request, None
         if request:
             request.leave()
-            self.service.finished(request)
+            self.service.finished(request, self.service.now())
 
     def pause_writing(self) -> None:
         """The client reads too slowly: stop reading from the engine."""
         self.work_paused = True
         self.deadline = self.service.now() + self.service.stall_seconds
         if self.request and self.request.work:
-            getattr(self.request.work, "pause", _nothing)()
+            self.request.work.pause()
 
     def resume_writing(self) -> None:
         """Go on."""
         self.work_paused = False
-        self.deadline = float("inf")
+        self.deadline = _NEVER
         if self.request and self.request.work:
-            getattr(self.request.work, "resume", _nothing)()
+            self.request.work.resume()
 
     # ------------------------------------------------------------------ heads
 
     def _receive(self, data: bytes) -> None:
+        """Take bytes that are not simply a whole head and more."""
         if self._discard >= 0:
             self._discard -= len(data)
             if self._discard < 0:
                 self.transport.abort()
             return
-        if self._chunked is not None:
-            self._feed_chunked(data)
+        if isinstance(self._body, ChunkedBody):
+            self._more_chunks(self._body, data)
             return
         if self._partial:
             data = self._partial + data
@@ -188,87 +160,90 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             parser.feed_data(data[:end])
         except httptools.HttpParserUpgrade:
-            pass
+            pass  # what else a client could speak is not served
         except httptools.HttpParserError as error:
             self._refuse(ProxyError(400, f"the request is not HTTP/1.1: {error}", close=True))
-            return
-        if not self._url:
-            self._refuse(ProxyError(400, "the request is not HTTP/1.1: it has no request line", close=True))
             return
         request = self.request = Request(self, parser.get_method(), self._url, headers)
         service = self.service
         request.started = service.now()
         request.keep_alive = parser.should_keep_alive()
-        if parser.get_http_version() != "1.1":
-            request.plain, request.keep_alive = True, False
+        self.deadline = _NEVER
+        length = int(headers.get(b"content-length", b"0"))
+        stop = end + length
         chunked = b"transfer-encoding" in headers
-        length = 0 if chunked else int(headers.get(b"content-length", b"0"))
-        self.deadline = float("inf")
         try:
-            _check_head(request, headers, chunked)
-            service.admit(request, None if chunked else length)
+            _check_head(request, headers, data, chunked=chunked)
+            request.kind = service.admit(request, None if chunked else length)
         except ProxyError as error:
-            self._reject(request, error, length - (len(data) - end), chunked)
+            self._reject(request, error, stop - len(data), chunked)
             return
-        request.length = length
         if chunked:
-            self._chunked = bytearray()
-            self._parser = parser
-            self._wait_for_body(headers)
-            if len(data) > end:
-                self._feed_chunked(data[end:])
-        elif len(data) >= end + length:
-            self._whole_body(request, parser, data, end)
+            self._expect_chunks(request, data, end)
+        elif len(data) < stop:
+            self._expect_body(request, length, data[end:])
         else:
-            buffer = request.body = service.buffer(length)
-            self._filled = len(data) - end
-            buffer[: self._filled] = data[end:]
-            self._filling = memoryview(buffer)[:length]
-            self._wait_for_body(headers)
+            request.length = length
+            request.body = body = data[end:stop]
+            if len(data) > stop:
+                self._partial = data[stop:]
+            if body:
+                parser.feed_data(body)
+            if request.keep_alive:
+                self._parser = parser
+            self._serve(request)
 
-    def _whole_body(self, request: Request, parser: httptools.HttpRequestParser, data: bytes, end: int) -> None:
-        """Serve a request that came in one piece, perhaps with the next one behind it."""
-        stop = end + request.length
-        if len(data) > stop:
-            self._partial = data[stop:]
-        request.body = body = data[end:stop]
-        if body and request.keep_alive:
-            parser.feed_data(body)
-        if self._whole:
-            self._parser = parser
-        self._serve()
+    # ------------------------------------------------------------------ bodies
 
-    def _wait_for_body(self, headers: dict[bytes, bytes]) -> None:
+    def _expect_body(self, request: Request, length: int, start: bytes) -> None:
+        request.length = length
+        request.body = buffer = self.service.buffer(length)
+        buffer[: len(start)] = start
+        self._body = SizedBody(self, memoryview(buffer)[:length], len(start))
+        self._wait_for_body(request)
+        self.transport.set_protocol(self._body)
+
+    def _expect_chunks(self, request: Request, data: bytes, end: int) -> None:
+        self._body = body = ChunkedBody(data[:end])
+        self._wait_for_body(request)
+        if len(data) > end:
+            self._more_chunks(body, data[end:])
+
+    def _wait_for_body(self, request: Request) -> None:
         self.deadline = self.service.now() + self.service.body_seconds
-        if b"expect" in headers:
+        if b"expect" in request.headers:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    # ------------------------------------------------------------------ chunked bodies
+    def body_received(self) -> None:
+        """Serve the request whose body is there."""
+        self._body = None
+        self.transport.set_protocol(self)
+        if self.request:
+            self._serve(self.request)
 
-    def _feed_chunked(self, data: bytes) -> None:
-        request, parser = self.request, self._parser
-        if request is None or parser is None:
+    def _more_chunks(self, body: ChunkedBody, data: bytes) -> None:
+        request = self.request
+        if request is None:
             return
         try:
-            parser.feed_data(data)
-            self.service.grow(request, len(self._chunked or b""))
+            body.feed(data)
+            self.service.grow(request, len(body.content))
         except httptools.HttpParserError as error:
-            self._chunked = None
-            request.fail(ProxyError(400, f"the request body is not well chunked: {error}", close=True))
-            return
+            self._body = None
+            self._reject(
+                request, ProxyError(400, f"the body is not well chunked: {error}", close=True), 0, chunked=True
+            )
         except ProxyError as error:
-            self._chunked = None
+            self._body = None
             self._reject(request, error, 0, chunked=True)
-            return
-        if self._whole:
-            request.body = self._chunked or b""
-            request.length = len(request.body)
-            self._chunked = None
-            self._parser = None  # whatever follows the body was dropped with it: no pipelining behind chunks
-            request.keep_alive = request.keep_alive and not self._partial
-            self._serve()
         else:
             self.deadline = self.service.now() + self.service.body_seconds
+            if body.whole:
+                self._body = None
+                request.body = body.content
+                request.length = len(body.content)
+                request.keep_alive = request.keep_alive and not body.more
+                self._serve(request)
 
     # ------------------------------------------------------------------ httptools
 
@@ -283,27 +258,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._headers[_REPEATED] = name
         self._headers[name] = value
 
-    def on_body(self, data: bytes) -> None:
-        """Keep a piece of a chunked body."""
-        if self._chunked is not None:
-            self._chunked += data
-
-    def on_message_begin(self) -> None:
-        """Note a second message behind a chunked body, which is not served."""
-        if self._chunked is not None and self._whole:
-            self._partial = b"\0"
-
-    def on_message_complete(self) -> None:
-        """Note the end of the body."""
-        self._whole = True
-
     # ------------------------------------------------------------------ serving
 
-    def _serve(self) -> None:
-        request = self.request
-        if request is None:
-            return
-        self.deadline = float("inf")
+    def _serve(self, request: Request) -> None:
+        self.deadline = _NEVER
         try:
             self.service.handle(request)
         except ProxyError as error:
@@ -311,18 +269,19 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def request_done(self, request: Request) -> None:
         """Go on after an answer was written."""
-        self.service.finished(request)
+        service = self.service
+        now = service.now()
+        service.finished(request, now)
         if self.request is not request:
             return
         self.request = None
-        self.deadline = self.service.now() + self.service.keep_alive_seconds
+        self.deadline = now + service.keep_alive_seconds
         if not request.keep_alive or self._discard >= 0:
             self._close()
-            return
-        if self._paused:
-            self._paused = False
-            self.transport.resume_reading()
-        if self._partial and not self.transport.is_closing():
+        elif self._partial or self._paused:
+            if self._paused:
+                self._paused = False
+                self.transport.resume_reading()
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
@@ -358,25 +317,97 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def expire(self) -> None:
         """Close a connection whose deadline has passed, with an answer if a request was on its way."""
-        self.deadline = float("inf")
+        self.deadline = _NEVER
         request = self.request
-        waiting = self._filling is not None or self._chunked is not None
-        if request and waiting and not request.status:
-            self._filling, self._chunked = None, None
+        if request and self._body and not request.status:
+            self._body = None
+            self.transport.set_protocol(self)
             self._discard = MAX_HEAD
             request.fail(ProxyError(408, "the request body did not come in time", close=True))
         else:
             self.transport.abort()
 
 
+class SizedBody(asyncio.BufferedProtocol):
+    """Receives a body of known length in place of its connection."""
+
+    def __init__(self, connection: ClientConnection, view: memoryview, filled: int) -> None:
+        self._connection = connection
+        self._view = view
+        self._filled = filled
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Return where the next bytes go."""
+        return self._view[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take note of bytes that have come."""
+        self._filled += nbytes
+        connection = self._connection
+        if self._filled == len(self._view):
+            self._view = memoryview(b"")
+            connection.body_received()
+        else:
+            connection.deadline = connection.service.now() + connection.service.body_seconds
+
+    def eof_received(self) -> bool:
+        """Close."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the connection."""
+        self._view = memoryview(b"")
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Nothing is written meanwhile but interim answers."""
+
+    def resume_writing(self) -> None:
+        """Nothing is written meanwhile but interim answers."""
+
+
+class ChunkedBody:
+    """Gathers a body of unknown length."""
+
+    def __init__(self, head: bytes) -> None:
+        self.content = bytearray()
+        self.whole = False
+        self.more = False
+        """Something came behind the body. It is not served: no pipelining behind chunks."""
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.feed_data(head)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes; raises HttpParserError."""
+        self._parser.feed_data(data)
+
+    def on_body(self, data: bytes) -> None:
+        """Keep a piece."""
+        if not self.whole:
+            self.content += data
+
+    def on_message_begin(self) -> None:
+        """Note a second message."""
+        self.more = self.whole
+
+    def on_message_complete(self) -> None:
+        """Note the end."""
+        self.whole = True
+
+
+Body = SizedBody | ChunkedBody
+
 _SINGLE: Final = frozenset((b"host", b"authorization", b"content-type", b"transfer-encoding", b"content-encoding"))
-
-
 _REPEATED: Final = b""
 """The name, which no header can have, under which a repeated one is noted."""
 
 
-def _check_head(request: Request, headers: dict[bytes, bytes], chunked: bool) -> None:
+def _check_head(request: Request, headers: dict[bytes, bytes], data: bytes, *, chunked: bool) -> None:
+    line = data.find(b"\r\n")
+    if not data.startswith(b"HTTP/1.1", line - 8):
+        request.plain, request.keep_alive = True, False
+    elif b"host" not in headers:
+        raise ProxyError(400, "the request has no Host header", close=True)
     if _REPEATED in headers:
         raise ProxyError(400, f"the header {headers[_REPEATED].decode()} is repeated", close=True)
     if len(headers) > MAX_HEADERS:
@@ -385,9 +416,3 @@ def _check_head(request: Request, headers: dict[bytes, bytes], chunked: bool) ->
         raise ProxyError(400, "of transfer codings only chunked is taken, and only in HTTP/1.1", close=True)
     if b"content-encoding" in headers and headers[b"content-encoding"].lower() != b"identity":
         raise ProxyError(415, "compressed request bodies are not taken", close=True)
-    if b"host" not in headers and not request.plain:
-        raise ProxyError(400, "the request has no Host header", close=True)
-
-
-def _nothing() -> None:
-    return

@@ -17,12 +17,11 @@ from epd_proxy.endpoints import Endpoint, Revision
 from epd_proxy.errors import ProxyError
 from epd_proxy.items import Item, find_items
 from epd_proxy.other_apis import (
-    CHAT_WORDS,
-    OTHER_WORDS,
     REFUSED_MEMBERS,
     check_urls,
     media_urls,
     plain,
+    plain_chat,
     refuse_members,
 )
 from epd_proxy.request import JSON, Kind, Request
@@ -34,9 +33,12 @@ PREFIX: Final = 1024
 """Bytes of a conversation's start that choose the engine with its prefix cache."""
 
 QUICK: Final = 64 * 1024
-"""Chat bodies up to this size (bytes) are searched for media before they are taken apart."""
+"""Chat bodies up to this size (bytes) are searched for media first. One without goes to its engine unparsed."""
 
 TEXT: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+_LABELS: Final[dict[Kind | None, tuple[str]]] = {None: ("unknown",), **{kind: (kind.value,) for kind in Kind}}
 
 
 class Service:
@@ -45,6 +47,9 @@ class Service:
     def __init__(self, core: Core, keys: ApiKeys) -> None:
         self._core = core
         self.admission = Admission(core, keys)
+        self.admit = self.admission.admit
+        self.grow = self.admission.grow
+        self.buffer = core.buffers.take
         self.log: AccessLog | None = None
         self.clients: set[ClientConnection] = set()
         self.now = core.loop.time
@@ -63,24 +68,16 @@ class Service:
 
     # ------------------------------------------------------------------ for connections
 
-    def admit(self, request: Request, length: int | None) -> None:
-        """Decide by the head; raises ProxyError."""
-        request.kind = self.admission.admit(request, length)
-
-    def buffer(self, length: int) -> bytearray:
-        """Return the memory for a body."""
-        return self._core.buffers.take(length)
-
-    def grow(self, request: Request, length: int) -> None:
-        """Admit more of a chunked body; raises ProxyError."""
-        self.admission.grow(request, length)
-
     def handle(self, request: Request) -> None:
         """Serve a request whose body is there; raises ProxyError."""
         kind = request.kind
         try:
             if kind is Kind.CHAT:
-                self._chat(request)
+                revision = self._revision()
+                if request.length <= QUICK and Role.PREFILL not in revision.roles and plain_chat(request.body):
+                    self._straight(request, revision.usable[Role.DECODE])
+                else:
+                    self._chat(request, revision)
             elif kind is Kind.COMPLETIONS:
                 self._completions(request)
             elif kind is Kind.THROUGH:
@@ -92,32 +89,29 @@ class Service:
         except MalformedError as error:
             raise ProxyError(400, str(error)) from None
 
-    def finished(self, request: Request) -> None:
-        """Count a request that has ended."""
+    def finished(self, request: Request, now: float) -> None:
+        """Count a request that has ended, and give back what it held."""
+        if request.admitted:
+            self.admission.release(request)
         metrics = self._core.metrics
-        path = request.kind.value if request.kind else "unknown"
+        labels = _LABELS[request.kind]
         if request.status:
-            metrics.requests[path, str(request.status)] += 1
-            metrics.request_seconds.observe((path,), self.now() - request.started)
+            metrics.requests[labels[0], request.status] += 1
+            metrics.request_seconds.observe(labels, now - request.started)
+            if request.first_byte:
+                metrics.first_byte_seconds.observe(labels, request.first_byte - request.started)
         else:
             metrics.cancelled[(request.stage,)] += 1
         if self.log:
-            self.log.write(request, self.now())
+            self.log.write(request, now)
 
     # ------------------------------------------------------------------ ways
 
-    def _chat(self, request: Request) -> None:
-        revision = self._revision()
-        body, length = request.body, request.length
-        if length <= QUICK and Role.PREFILL not in revision.roles and plain(body, length, CHAT_WORDS):
-            if not isinstance(loads(str(memoryview(body)[:length], "latin-1")), dict):
-                raise MalformedError("the body is not a JSON object")
-            self._straight(request, revision.usable[Role.DECODE])
-            return
+    def _chat(self, request: Request, revision: Revision) -> None:
         scanned = self._scan(request)
         if "messages" not in scanned.members:
             raise MalformedError("the body has no messages")
-        items = find_items(scanned, body, self._core.config.media)
+        items = find_items(scanned, request.body, self._core.config.media)
         for item in items:
             if item.url:
                 self._core.policy.host(item.url)
@@ -137,7 +131,7 @@ class Service:
         """Pass on; media are left to the engine that can take them alone."""
         revision = self._revision()
         value = loads(self._punched(request).text)
-        if plain(request.body, request.length, OTHER_WORDS):
+        if plain(request.body):
             self._straight(request, revision.usable[Role.DECODE])
             return
         refuse_members(value)
@@ -164,9 +158,8 @@ class Service:
 
     def _straight(self, request: Request, engines: Sequence[Endpoint]) -> None:
         body, length = request.body, request.length
-        key = _conversation(request, ()) if len(engines) > 1 else 0
-        pieces = [body if len(body) == length and isinstance(body, bytes) else memoryview(body)[:length]]
-        Direct(self._core, request, engines, pieces, key).start()
+        whole = body if isinstance(body, bytes) else memoryview(body)[:length]
+        Direct(self._core, request, engines, whole).start(_conversation(request, ()) if len(engines) > 1 else 0)
 
     def _own(self, request: Request, kind: Kind | None) -> None:
         """Answer what is the proxy's own."""

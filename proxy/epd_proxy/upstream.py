@@ -53,13 +53,9 @@ class Head:
 class Sink:
     """Takes the answer to one request. Every call happens on the event loop's thread."""
 
-    __slots__ = ("connecting", "connection", "pool", "seconds")
-
-    def __init__(self) -> None:
-        self.pool: EnginePool | None = None
-        self.connection: EngineConnection | None = None
-        self.connecting: asyncio.Task[None] | None = None
-        self.seconds = 0.0
+    pool: EnginePool | None = None
+    connection: EngineConnection | None = None
+    connecting: asyncio.Task[None] | None = None
 
     def on_answer(self, head: Head, body: bytes, complete: bool) -> None:
         """Take the head and the first bytes of the body, framing included."""
@@ -97,9 +93,11 @@ class EngineConnection(asyncio.Protocol):
         "_extra",
         "_head",
         "_in_body",
+        "_keep",
         "_parser",
         "_partial",
         "_pieces",
+        "_seconds",
         "deadline",
         "idle_since",
         "in_chunk",
@@ -119,9 +117,10 @@ class EngineConnection(asyncio.Protocol):
         self.in_chunk = False
         self._parser = httptools.HttpResponseParser(self)
         self._head: Head | None = None
-        self._in_body = self._complete = self._extra = False
+        self._in_body = self._complete = self._extra = self._keep = False
         self._partial = b""
         self._pieces: Pieces = ()
+        self._seconds = 0.0
 
     # ------------------------------------------------------------------ requests
 
@@ -130,6 +129,7 @@ class EngineConnection(asyncio.Protocol):
         self.sink = sink
         sink.connection = self
         self._pieces = pieces
+        self._seconds = seconds
         self._head = None
         self._in_body = self._complete = False
         self.deadline = self.pool.now() + seconds
@@ -261,6 +261,7 @@ class EngineConnection(asyncio.Protocol):
         if self._head is None:
             self._head = Head(0)
         self._head.status = self._parser.get_status_code()
+        self._keep = self._parser.should_keep_alive()
 
     def on_chunk_header(self) -> None:
         """Note that a chunk is open."""
@@ -278,7 +279,7 @@ class EngineConnection(asyncio.Protocol):
 
     def _finish(self, sink: Sink) -> None:
         """Take the connection away from an answer that is complete."""
-        keep = self._parser.should_keep_alive() and not self._extra and not self.transport.get_write_buffer_size()
+        keep = self._keep and not self._extra and not self.transport.get_write_buffer_size()
         self._detach(sink)
         self.served += 1
         if keep:
@@ -299,7 +300,7 @@ class EngineConnection(asyncio.Protocol):
             return
         pool = self.pool
         if stale:
-            pool.send_fresh(pieces, sink)
+            pool.send_fresh(pieces, sink, self._seconds)
             return
         sink.left()
         failure = EngineError(trouble, f"the {pool.role} engine {what}")

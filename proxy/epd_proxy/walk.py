@@ -48,6 +48,26 @@ class StageError(Exception):
         self.cause = cause
 
 
+class WalkRelay(Relay):
+    """The answer of one attempt; `future` is done once it has begun."""
+
+    def __init__(self, core: Core, request: Request, engine: Endpoint) -> None:
+        super().__init__(core, request, engine)
+        self.future: asyncio.Future[None] = core.loop.create_future()
+
+    def began(self) -> None:
+        """Tell the walk, whose work is done."""
+        self.request.work = self
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def failed(self, error: Exception) -> None:
+        """Count, and tell the walk."""
+        self.core.metrics.upstream_requests[self.engine.role, told(error)[0]] += 1
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
 class Walk:
     """One request on its way."""
 
@@ -81,6 +101,12 @@ class Walk:
                 self._core.metrics.orphaned_prefills[()] += 1
             self._relay.abort()
         self._relay = None
+
+    def pause(self) -> None:
+        """Nothing is produced for the client yet."""
+
+    def resume(self) -> None:
+        """Nothing is produced for the client yet."""
 
     async def _run(self) -> None:
         try:
@@ -208,32 +234,18 @@ class Walk:
         """Return once the client's answer has begun; raises StageError before that."""
         core, request = self._core, self._request
         request.stage = "decode"
-        timeouts = core.config.timeouts
-        began: asyncio.Future[None] = core.loop.create_future()
-
-        def outcome(relay: Relay, error: Exception | None) -> None:
-            core.metrics.upstream_requests[engine.role, told(error)[0] if error else "200"] += 1
-            if error is None:
-                relay.on_broken = core.stream_broken
-                request.work = relay
-            if not began.done():
-                if error is None:
-                    began.set_result(None)
-                else:
-                    began.set_exception(error)
-
-        self._relay = relay = Relay(request, timeouts.idle_seconds, outcome)
+        self._relay = relay = WalkRelay(core, request, engine)
         core.send(
             request,
             engine,
             b"POST " + request.path,
             body,
             sink=relay,
-            seconds=timeouts.first_byte_seconds,
+            seconds=core.config.timeouts.first_byte_seconds,
             extra=extra,
         )
         try:
-            await began
+            await relay.future
         except (EngineError, ProxyError) as error:
             raise StageError(engine.role, engine, error) from None
         finally:

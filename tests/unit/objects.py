@@ -32,9 +32,12 @@ def yaml(text: str) -> Any:
     return pyyaml.safe_load(text)
 
 
-def document(spec: str = "", *, name: str = "m") -> dict[str, Any]:
-    """The smallest valid document with a patch on its spec."""
-    return merged(MINIMAL, {"metadata": {"name": name}, "spec": yaml(spec) or {}})
+def document(*specs: str, name: str = "m") -> dict[str, Any]:
+    """The smallest valid document with patches on its spec."""
+    result = merged(MINIMAL, {"metadata": {"name": name}})
+    for spec in specs:
+        result = merged(result, {"spec": yaml(spec) or {}})
+    return result
 
 
 def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,21 +53,21 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def deployment(spec: str = "", *, name: str = "m") -> EPDDeployment:
-    """A valid object with a patch on its spec; fails where its shape is wrong."""
-    parsed = parse(document(spec, name=name))
+def deployment(*specs: str, name: str = "m") -> EPDDeployment:
+    """A valid object with patches on its spec; fails where its shape is wrong."""
+    parsed = parse(document(*specs, name=name))
     assert parsed.deployment is not None, [str(finding) for finding in parsed.findings]
     return parsed.deployment
 
 
-def wiring(spec: str = "", *, name: str = "m", local: bool = False) -> Wiring:
+def wiring(*specs: str, name: str = "m", local: bool = False) -> Wiring:
     """The object as vLLM sees it."""
-    return wire(deployment(spec, name=name), local=local)
+    return wire(deployment(*specs, name=name), local=local)
 
 
-def findings(spec: str = "", *, name: str = "m", local: bool = False) -> list[Finding]:
+def findings(*specs: str, name: str = "m", local: bool = False) -> list[Finding]:
     """Everything that is found in the object, as `epd validate` does."""
-    parsed = parse(document(spec, name=name))
+    parsed = parse(document(*specs, name=name))
     found = list(parsed.findings)
     if parsed.deployment is not None:
         found += check(wire(parsed.deployment, local=local))

@@ -16,6 +16,7 @@ from epd_operator.engine.command import model_argument, served_name
 from epd_operator.engine.site import POD
 from epd_operator.engine.transfer import embeddings_config, kv_config
 from epd_operator.engine.wiring import Wiring
+from epd_operator.plan.storage import embeddings_volume, kv_volume
 
 COMPARED_FLAGS = (
     "--attention-backend",
@@ -51,10 +52,9 @@ def revision_of(wiring: Wiring, images: Mapping[Role, str]) -> str:
 
 def compatibility(wiring: Wiring, images: Mapping[Role, str]) -> dict[str, Any]:
     """What all roles must agree on, as JSON."""
-    transfer = wiring.deployment.spec.transfer
     volumes = [
-        part.volume.persistent_volume_claim.claim_name if part is not None and part.volume is not None else None
-        for part in ((transfer.embeddings, transfer.kv) if transfer else ())
+        volume.persistent_volume_claim.claim_name if volume is not None else None
+        for volume in (embeddings_volume(wiring), kv_volume(wiring))
     ]
     return {
         "release": str(wiring.release),
@@ -67,13 +67,13 @@ def compatibility(wiring: Wiring, images: Mapping[Role, str]) -> dict[str, Any]:
 
 def _compared(wiring: Wiring, role: Role) -> dict[str, Any]:
     instance = wiring.instances[role]
-    variables = {name: instance.env[name].variable.value for name in COMPARED_VARIABLES if name in instance.env}
+    written = {name: instance.env[name].variable for name in COMPARED_VARIABLES if name in instance.env}
     return {
         "device": instance.device_type,
         "embeddings": embeddings_config(wiring, instance, POD),
         "kv": kv_config(wiring, instance, POD),
         "flags": {name: value for name in COMPARED_FLAGS if (value := instance.user_value(name)) is not None},
-        "env": variables,
+        "env": {name: [variable.value, variable.value_from] for name, variable in written.items()},
     }
 
 

@@ -35,6 +35,8 @@ PRODUCT_LABELS = {
 }
 """Node labels in which the vendors' feature discovery writes the product."""
 MANAGER = "epd-operator"
+_NOT_IN_PODS = ("shared_memory_uses", "service_labels")
+"""Parts of a role's plan that no pod shows: words, and labels of the Service."""
 
 
 def image_of(wiring: Wiring, role: Role) -> str:
@@ -84,7 +86,7 @@ def role_plan(wiring: Wiring, role: Role, revision: str, replicas: int) -> RoleP
         name=names.role_name(name, role, revision),
         replicas=replicas,
         external_scaling=instance.spec.scaling is not None,
-        template_hash=digest({key: _hashed(value) for key, value in fields.items()})[:16],
+        template_hash=digest({key: _hashed(value) for key, value in fields.items() if key not in _NOT_IN_PODS})[:16],
         **fields,
     )
 

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down e2e clean
+.PHONY: help demo venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down e2e clean
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -35,6 +35,9 @@ types: venv ## mypy, strict, on source and tests
 format: venv ## format the code
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
+
+demo: venv ## one EPDDeployment answers an image question with real vLLM on this machine
+	$(BIN)/python -m hack.demo
 
 test: venv ## everything that can run here
 	$(BIN)/pytest

@@ -8,7 +8,6 @@ by their token ids. The vocabulary is the 256 bytes and the special tokens: any 
 """
 
 import argparse
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -174,9 +173,12 @@ def write_model(directory: Path, architecture: str, seed: int) -> None:
         # Weights are saved for their owner alone; in a pod another user reads them.
         for file in made.iterdir():
             file.chmod(0o644)
-        if directory.is_dir():
-            directory.rmdir()
-        shutil.move(made, directory)
+        try:
+            made.rename(directory)
+        except OSError:
+            # Another run may have been faster; what it made is the same.
+            if not (directory / "config.json").exists():
+                raise
 
 
 def main() -> int:

@@ -3,10 +3,13 @@
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from epd_operator.api.role import Role
 from epd_operator.local.programs import PROXY, Program
+from epd_operator.local.vllm import Vllm
+from epd_operator.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,20 @@ class Event:
         return {"event": self.kind, **subject, **self.data, "message": self.text}
 
 
-def planned(topology: str, model: str, version: str, vllm: str, names: Sequence[str]) -> Event:
+def planned(plan: Plan, vllm: Vllm, directory: Path, programs: Sequence[Program]) -> Event:
     """What will be started."""
-    text = f"{topology} of {model} on vLLM {version} ({vllm}): {', '.join(names)}"
-    data = {"topology": topology, "model": model, "version": version, "vllm": vllm, "instances": list(names)}
+    names = [program.name for program in programs]
+    model = plan.proxy.served_name
+    text = f"{plan.topology} of {model} on vLLM {vllm.version} ({vllm.program}): {', '.join(names)}"
+    data = {
+        "name": plan.name,
+        "topology": str(plan.topology),
+        "model": model,
+        "version": vllm.version,
+        "vllm": str(vllm.program),
+        "instances": names,
+        "directory": str(directory),
+    }
     return Event("planned", text, data)
 
 
@@ -82,10 +95,8 @@ def died(
 
 def too_slow(program: Program, says: str, lines: Sequence[str]) -> Event:
     """An instance did not serve in time."""
-    text = (
-        f"does not serve after {program.startup_seconds} s ({says}); see its log, or raise "
-        f"spec.{program.role or PROXY}.startupTimeoutSeconds"
-    )
+    remedy = f"see its log, or raise spec.{program.role}.startupTimeoutSeconds" if program.role else "see its log"
+    text = f"does not serve after {program.startup_seconds} s ({says}); {remedy}"
     data = {"seconds": program.startup_seconds, "state": says, "lastLines": list(lines)}
     return Event("timeout", text, data, program.name, [f"its last {len(lines)} lines:", *lines], True)
 

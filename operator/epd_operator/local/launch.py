@@ -68,9 +68,9 @@ def launch(plan: Plan, options: Options, reporter: Reporter, environ: Mapping[st
         port = _take_port(ports, options.port)
         engines = engine_programs(plan, around)
         proxy = proxy_program(plan, engines, port, around)
-        names = [program.name for program in (*engines, proxy)]
-        reporter.report(events.planned(str(plan.topology), proxy.model, vllm.version, str(vllm.program), names))
-        return _run([*engines, proxy], proxy.url, workspace, reporter, signals)
+        programs = [*engines, proxy]
+        reporter.report(events.planned(plan, vllm, workspace.root, programs))
+        return _run(programs, proxy.url, workspace, reporter, signals)
 
 
 def _take_port(ports: HeldPorts, wanted: int | None) -> int:

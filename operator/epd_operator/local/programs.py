@@ -26,6 +26,7 @@ from epd_operator.plan.plan import Plan, RolePlan
 PROXY = "proxy"
 PROXY_DRAIN_SECONDS = 5
 """How long requests may still take once the run is asked to stop: nobody is routed elsewhere meanwhile."""
+_RUN_PROXY = "from epd_proxy.main import main; raise SystemExit(main())"
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 
 
@@ -148,7 +149,7 @@ def _value(variable: Variable, environ: Mapping[str, str]) -> str:
     if variable.name in environ:
         return environ[variable.name]
     raise LocalError(
-        f"{variable.reason}: {variable.name} comes from {variable.shown}, which only a cluster has; set it by that name "
+        f"{variable.reason}: {variable.name} comes from {variable.shown}, which only a cluster has; set that variable "
         "in the environment of `epd run`"
     )
 
@@ -187,11 +188,13 @@ def proxy_program(plan: Plan, engines: Iterable[Program], port: int, around: Sur
     workspace = around.workspace
     _, uuid_key = workspace.new_key("uuid-key")
     # -P: a file of the user's directory must not stand in for a module of the standard library.
-    argv = [sys.executable, "-P", "-m", "epd_proxy.main", "--config", str(workspace.write("proxy.yaml", _config(plan)))]
+    argv = [sys.executable, "-P", "-c", _RUN_PROXY, "--config", str(workspace.write("proxy.yaml", _config(plan)))]
     argv += ["--host", ADDRESS, "--port", str(port)]
     for role in plan.wiring.instances:
         argv += [f"--{role}", ",".join(engine.url for engine in engines if engine.role is role)]
     argv += ["--engine-key-file", str(around.engine_key_file), "--uuid-key-file", str(uuid_key)]
+    consumer = plan.wiring.instances[plan.wiring.consumer]
+    argv += ["--data-parallel-size", str(consumer.data), "--tensor-parallel-size", str(consumer.tensor)]
     if around.api_keys is not None:
         argv += ["--api-keys-file", str(around.api_keys)]
     for flag, connector in (
@@ -219,6 +222,11 @@ def _config(plan: Plan) -> str:
         "kind": "ProxyConfig",
         **plan.proxy.settings,
         "servedNames": [plan.proxy.served_name],
+        "roles": [str(role) for role in plan.proxy.roles],
+        "timeouts": {
+            "engineKeepAliveSeconds": plan.proxy.keep_alive_seconds,
+            **plan.proxy.settings.get("timeouts", {}),
+        },
         "drain": {"timeoutSeconds": PROXY_DRAIN_SECONDS},
     }
     return json.dumps(document, indent=2)

@@ -34,7 +34,10 @@ class _Child:
     started: float
     serves: bool = False
     says: str = "does not listen yet"
-    heard: float = field(default=0.0)
+    heard: float = field(default_factory=time.monotonic)
+    """When something was last said about it."""
+    due: float | None = None
+    """When it was first asked whether it serves; its time to start begins then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +78,21 @@ class Run:
                 except OSError as error:
                     raise LocalError(f"{program.name}: {program.argv[0]} cannot be started: {error}") from error
             self._guardian.watch(process.pid)
-            self._children.append(_Child(program, process, time.monotonic(), heard=time.monotonic()))
+            self._children.append(_Child(program, process, time.monotonic()))
             self._reporter.report(events.starting(program, process.pid))
 
     def wait_until_all_serve(self) -> bool:
         """Wait until every program serves the model; False where one failed or a signal asks to stop."""
         while not all(child.serves for child in self._children):
-            if not self._watch() or not all(self._look_at(child) for child in self._children if not child.serves):
+            if not self._watch() or not all(self._look_at(child) for child in self._due()):
                 return False
             time.sleep(_POLL_SECONDS)
         return True
+
+    def _due(self) -> list[_Child]:
+        """Whom to ask whether it serves: the engines, and the proxy once they do, since it cannot before."""
+        engines = [child for child in self._children if child.program.role is not None and not child.serves]
+        return engines or [child for child in self._children if not child.serves]
 
     def watch_until_the_end(self) -> None:
         """Wait until an instance dies or a signal asks to stop."""
@@ -110,10 +118,11 @@ class Run:
         answer = probe(ADDRESS, program.port, program.model, program.key)
         now = time.monotonic()
         seconds = now - child.started
+        child.due = now if child.due is None else child.due
         child.serves, child.says = answer.serves, answer.says
         if child.serves:
             self._reporter.report(events.ready(program, seconds))
-        elif seconds > program.startup_seconds:
+        elif now - child.due > program.startup_seconds:
             self._reporter.report(events.too_slow(program, child.says, last_lines(program.log, SHOWN_LINES)))
             return False
         elif now - child.heard > self._reporter.waiting_seconds:

@@ -16,8 +16,9 @@ class StopSignals:
 
     def __enter__(self) -> Self:
         for number in STOPPING:
-            # Somebody who started us under nohup wants us to stay.
-            if signal.getsignal(number) is not signal.SIG_IGN:
+            # nohup wants the run to outlive its terminal. SIGINT is ignored in any job that a script puts into the
+            # background, so that says nothing.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._note)
         return self
 

@@ -30,12 +30,12 @@ class Workspace:
 
         Raises LocalError where `logs` cannot be made.
         """
-        root = Path(tempfile.mkdtemp(prefix="epd-"))
+        root = Path(tempfile.mkdtemp(prefix="epd-run-"))
         longest = len(os.fsencode(root / "tmp" / "decode-9999")) + 1 + _SOCKET_NAME
         if longest > _MAX_SOCKET_PATH:
             root.rmdir()
             try:
-                root = Path(tempfile.mkdtemp(prefix="epd-", dir="/tmp"))
+                root = Path(tempfile.mkdtemp(prefix="epd-run-", dir="/tmp"))
             except OSError as error:
                 raise LocalError(f"$TMPDIR is too long for sockets, and /tmp: {error.strerror}") from error
         for name in ("tmp", "logs", "embeddings", "kv"):

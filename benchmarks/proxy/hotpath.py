@@ -19,6 +19,7 @@ from epd_proxy.config import ProxyConfig, Role
 from epd_proxy.core import Core
 from epd_proxy.endpoints import Endpoint, State
 from epd_proxy.pool import EnginePool
+from epd_proxy.process import settle_memory
 from epd_proxy.server import ClientConnection
 from epd_proxy.service import Service
 from epd_proxy.upstream import EngineConnection
@@ -35,7 +36,7 @@ ANSWER = b'{"id":"chatcmpl-d","object":"chat.completion","choices":[{"message":{
 RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
 
 
-BATCH = 500
+BATCH = 50
 """Requests measured together; the best batch tells the cost on a machine that is shared."""
 
 
@@ -79,6 +80,7 @@ async def run(requests: int, profile: bool, keys: ApiKeys) -> None:
     pool.give(engine)
     for _ in range(2000):
         exchange(client, engine)
+    settle_memory()
     profiler = cProfile.Profile()
     if profile:
         profiler.enable()

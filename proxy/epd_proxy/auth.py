@@ -6,9 +6,7 @@ import secrets
 from hashlib import blake2b
 from pathlib import Path
 
-import structlog
-
-_log = structlog.get_logger()
+from epd_proxy import log
 
 MAX_FILE = 64 * 1024
 MAX_KNOWN = 10_000
@@ -51,12 +49,12 @@ class ApiKeys:
         except SecretError as error:
             if not self._tenants:
                 raise
-            _log.warning("api keys kept", reason=str(error))
+            log.warning("api keys kept", reason=str(error))
             return
         if found != self._tenants:
             self._tenants = found
             self._known = {}
-            _log.info("api keys read", keys=len(found))
+            log.info("api keys read", keys=len(found))
 
     def tenant(self, authorization: bytes) -> str | None:
         """Return whose key it is, None when it is nobody's. `authorization` is the header's value."""

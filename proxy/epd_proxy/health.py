@@ -11,8 +11,7 @@ import asyncio
 import json
 from typing import Any, Final
 
-import structlog
-
+from epd_proxy import log
 from epd_proxy.collect import Answer, ask
 from epd_proxy.config import Role
 from epd_proxy.core import Core
@@ -21,8 +20,6 @@ from epd_proxy.kv import BOOTSTRAP_PORT
 from epd_proxy.pool import EnginePool
 from epd_proxy.upstream import EngineError, Trouble
 from epd_proxy.wire import UnknownReleaseError, minor_of, wire_for
-
-_log = structlog.get_logger()
 
 BACK_OFF: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between the checks of an engine that is down."""
@@ -54,7 +51,7 @@ class Prober:
             try:
                 await self._check()
             except Exception:
-                _log.exception("health check failed", engine=self._endpoint.url)
+                log.exception("health check failed", engine=self._endpoint.url)
             up = self._endpoint.state is State.UP
             steps = min(self._failures, len(BACK_OFF)) - 1
             interval = self._core.config.timeouts.probe_interval_seconds
@@ -175,7 +172,7 @@ class Prober:
         changed = endpoint.state is not state
         endpoint.state, endpoint.reason = state, why
         if changed:
-            _log.info("engine", role=endpoint.role, url=endpoint.url, state=state.value, reason=why)
+            log.info("engine", role=endpoint.role, url=endpoint.url, state=state.value, reason=why)
             self._core.fleet.refresh()
 
 

@@ -15,31 +15,36 @@ REFUSED_MEMBERS: Final = ("ec_transfer_params", "kv_transfer_params")
 _URL_FIELDS: Final = (*MEDIA_FIELDS, "file_url", "source", "image", "video", "audio", "input_image")
 _MEDIA_TYPES: Final = frozenset((*MEDIA_FIELDS, "input_image", "input_video", "input_file", "image", "document"))
 
+_AFTER_UNDERSCORE: Final = frozenset((b"ur", b"au", b"em", b"pa", b"pi", b"im"))
+"""How the names go on that matter: image_url, input_audio, image_embeds, kv_transfer_params, image_pil, input_image."""
+
+_MANY: Final = 48
+"""Underscores beyond which a body is not searched further."""
+
 _OTHER_WORDS: Final = (b"input_", b"source", b'"image', b'"video', b'"audio', b'"document')
 
 
 def plain_chat(body: Buffer) -> bool:
-    """Say, by search, that a chat body names neither media nor anything that a client must not send.
+    """Say, by search, that a chat body names neither media nor anything else that a client must not send.
 
     A name can be hidden from a search only by escapes of ASCII, and by UTF-16 or UTF-32, in which every ASCII character
-    has a zero byte: both are searched for too.
+    has a zero byte: both are searched for too. A uuid alone names nothing. (`find` and not `in`, which is four times
+    slower on bytes; single characters are found at the speed of memory.)
     """
-    return not (
-        b"_url" in body
-        or b"_audio" in body
-        or b"_embeds" in body
-        or b"_params" in body
-        or b"uuid" in body
-        or b"_pil" in body
-        or b"input_image" in body
-        or b"\\u00" in body
-        or b"\0" in body
-    )
+    find = body.find
+    at = find(b"_")
+    for _ in range(_MANY):
+        if at < 0:
+            return find(b"\0") < 0 and (find(b"\\") < 0 or find(b"\\u00") < 0)
+        if body[at + 1 : at + 3] in _AFTER_UNDERSCORE:
+            return False
+        at = find(b"_", at + 1)
+    return False
 
 
 def plain(body: Buffer) -> bool:
     """Say the same of a body of any API."""
-    return plain_chat(body) and not any(word in body for word in _OTHER_WORDS)
+    return plain_chat(body) and not any(body.find(word) >= 0 for word in _OTHER_WORDS)
 
 
 def refuse_members(value: Any) -> None:

@@ -10,9 +10,9 @@ import socket
 import sys
 from pathlib import Path
 
-import structlog
 import uvloop
 
+from epd_proxy import log
 from epd_proxy.access_log import AccessLog
 from epd_proxy.auth import ApiKeys, SecretError, read_secret
 from epd_proxy.content_uuid import random_key
@@ -22,8 +22,6 @@ from epd_proxy.options import Options, OptionsError, read_document, validated
 from epd_proxy.server import ClientConnection
 from epd_proxy.service import Service
 
-_log = structlog.get_logger()
-
 BACKLOG = 4096
 SWEEP_SECONDS = 1.0
 RELOAD_SECONDS = 5.0
@@ -31,7 +29,7 @@ RELOAD_SECONDS = 5.0
 
 def serve(options: Options, listener: socket.socket | None = None, share: int = 1) -> int:
     """Serve until a signal; return the exit status. `listener` is bound already when several processes share a port."""
-    configure_log()
+    log.configure()
     try:
         return uvloop.run(Process(options, share).run(listener))
     except (SecretError, OptionsError, OSError) as error:
@@ -54,18 +52,14 @@ def bound(host: str, port: int, *, shared: bool) -> socket.socket:
     return out
 
 
-def configure_log() -> None:
-    """Log JSON lines to standard error."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(default=str),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
+def settle_memory() -> None:
+    """Keep the collector away from what lives as long as the process, and let it look at the rest less often.
+
+    Requests leave no cycles behind, so that there is little for it to find.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 class Process:
@@ -100,9 +94,7 @@ class Process:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         print(f"epd-proxy serves on http://{shown}:{port}", flush=True)  # noqa: T201  what a starter waits for
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
+        settle_memory()
         housekeeping = [loop.create_task(self._sweep()), loop.create_task(self._reload())]
         await self._stop.wait()
         await self._drain(server)
@@ -129,7 +121,7 @@ class Process:
         """Take no more, finish what is in flight, then return."""
         drain = self._core.config.drain
         self._service.admission.draining = True
-        _log.info("draining", in_flight=self._service.admission.in_flight)
+        log.info("draining", in_flight=self._service.admission.in_flight)
         if drain.delay_seconds:
             await asyncio.sleep(drain.delay_seconds)
         server.close()
@@ -140,7 +132,7 @@ class Process:
             await asyncio.sleep(0.05)
         left = len(self._service.clients)
         if left:
-            _log.warning("drain ended with clients left", clients=left)
+            log.warning("drain ended with clients left", clients=left)
 
     # ------------------------------------------------------------------ housekeeping
 
@@ -171,7 +163,7 @@ class Process:
                 try:
                     self._core.set_engine_key(self._engine_key())
                 except SecretError as error:
-                    _log.warning("engine key kept", reason=str(error))
+                    log.warning("engine key kept", reason=str(error))
 
     def _changed(self) -> set[str]:
         secrets = self._core.config.secrets
@@ -197,13 +189,13 @@ class Process:
         try:
             config = validated(read_document(path), self._options.overrides, str(path))
         except OptionsError as error:
-            _log.warning("configuration kept", reason=str(error))
+            log.warning("configuration kept", reason=str(error))
             return
         fixed = ("listen", "discovery", "secrets", "tracing", "access_log")
         later = [name for name in fixed if getattr(config, name) != getattr(self._core.config, name)]
         self._core.apply(config)
         self._service.apply()
-        _log.info("configuration read", needs_a_restart=later)
+        log.info("configuration read", needs_a_restart=later)
 
 
 def _stamp(path: Path) -> int:

@@ -71,7 +71,7 @@ class Request:
     def __init__(self, connection: ClientConnection, method: bytes, path: bytes, headers: dict[bytes, bytes]) -> None:
         self.connection: ClientConnection | None = connection
         self.method = method
-        self.path = path.partition(b"?")[0] if b"?" in path else path
+        self.path = path.partition(b"?")[0] if path.find(b"?") >= 0 else path
         self.headers = headers
         self.keep_alive = True
         self.started = 0.0

@@ -11,8 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-import structlog
-
+from epd_proxy import log
 from epd_proxy.choice import bounded_rendezvous, less_loaded_of_two
 from epd_proxy.config import MediaForwarding, Role
 from epd_proxy.consume import Consumption
@@ -28,8 +27,6 @@ from epd_proxy.request import Request
 from epd_proxy.rewrite import Piece, set_members, splice
 from epd_proxy.scanner import Scan
 from epd_proxy.upstream import EngineError, Trouble
-
-_log = structlog.get_logger()
 
 EC_PORT: Final = 14579
 """Default `ec_port` of a Mooncake consumer; each data-parallel rank has its own, tensor-parallel ranks apart."""
@@ -115,7 +112,7 @@ class Walk:
         except ProxyError as error:
             self._request.fail(error)
         except Exception:
-            _log.exception("request failed", request=self._request.id.decode())
+            log.exception("request failed", request=self._request.id.decode())
             self._request.fail(ProxyError(500, "the proxy failed; its log says how"))
         finally:
             self._task = None

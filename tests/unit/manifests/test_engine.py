@@ -42,10 +42,10 @@ def test_kubelet_gives_vllm_id_and_revision_as_they_are() -> None:
 
 
 def test_a_users_args_and_variables_are_rendered_as_written() -> None:
-    name = "--override-generation-config"
+    words = ["--chat-template=$(POD_IP)", "--override-generation-config", '{"a": "$(POD_IP)"}']
     env = [{"name": f"X_{index}", "value": text} for index, text in enumerate(HOSTILE)]
-    found = container(rendered(decode={"args": [name, '{"a": "$(POD_IP)"}'], "env": env}), "decode")
-    assert found["args"][-2:] == [name, '{"a": "$(POD_IP)"}']
+    found = container(rendered(decode={"args": words, "env": env}), "decode")
+    assert found["args"][-3:] == words
     assert [variable for variable in found["env"] if variable["name"].startswith("X_")] == env
 
 

@@ -69,6 +69,7 @@ def test_every_accepted_object_renders_legal_objects(document: Object) -> None:
     for item in objects:
         metadata = item["metadata"]
         assert DNS_LABEL.fullmatch(metadata["name"]), metadata["name"]
+        assert item["kind"] != "CronJob" or len(metadata["name"]) <= 52  # its Jobs' names are longer
         assert metadata["namespace"] == plan.namespace
         assert metadata["labels"].keys() >= STANDARD
     for labels in [i["metadata"]["labels"] for i in objects] + [p["metadata"]["labels"] for p in pods(objects)]:
@@ -117,7 +118,7 @@ def test_hostile_texts_survive_exactly(text: str) -> None:
         "spec": {"containers": [{"name": "engine", "env": [{"name": "X", "value": text}]}], "hostname": text},
     }
     variable = {"name": "Y", "value": text}
-    decode = {"template": overlay, "env": [variable], "args": ["--override-generation-config", text]}
+    decode = {"template": overlay, "env": [variable], "args": [f"--chat-template={text}"]}
     service = {"annotations": {"a": text, text or "b": text}}
     objects = rendered(decode=decode, proxy={"service": service})
     template = one(objects, "Deployment", "decode")["spec"]["template"]
@@ -126,7 +127,7 @@ def test_hostile_texts_survive_exactly(text: str) -> None:
     assert template["spec"]["hostname"] == text
     assert variable in engine["env"]
     assert {"name": "X", "value": text} in engine["env"]
-    assert engine["args"][-1] == text
+    assert engine["args"][-1] == f"--chat-template={text}"
     assert one(objects, "Service", "proxy")["metadata"]["annotations"] == service["annotations"]
 
 

@@ -148,6 +148,11 @@ class Core:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def stop(self) -> None:
+        """Stop what runs in the background."""
+        for task in self._tasks:
+            task.cancel()
+
     def may_retry(self, stage: Role, reason: str) -> bool:
         """Say whether a second try is within the budget, and count it."""
         if self.retries.take(self.now()):

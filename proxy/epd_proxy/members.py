@@ -29,6 +29,8 @@ class Member:
     kv_connector: str = ""
     data_parallel: int = 1
     tensor_parallel: int = 1
+    uid: str = ""
+    """Of the pod, so that one that took over an address is asked anew."""
 
 
 class BadUrlError(ValueError):

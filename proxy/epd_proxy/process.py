@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import uvloop
@@ -17,6 +18,8 @@ from epd_proxy.access_log import AccessLog
 from epd_proxy.auth import ApiKeys, SecretError, read_secret
 from epd_proxy.content_uuid import random_key
 from epd_proxy.core import Core
+from epd_proxy.discovery import Watcher
+from epd_proxy.kube import ApiServer, KubeClient, KubeError
 from epd_proxy.members import Members
 from epd_proxy.options import Options, OptionsError, read_document, validated
 from epd_proxy.server import ClientConnection
@@ -27,12 +30,23 @@ SWEEP_SECONDS = 1.0
 RELOAD_SECONDS = 5.0
 
 
-def serve(options: Options, listener: socket.socket | None = None, share: int = 1) -> int:
-    """Serve until a signal; return the exit status. `listener` is bound already when several processes share a port."""
+def serve(
+    options: Options,
+    listener: socket.socket | None = None,
+    share: int = 1,
+    attach: Callable[[Process], Awaitable[None]] | None = None,
+    *,
+    announce: bool = True,
+) -> int:
+    """Serve until a signal; return the exit status.
+
+    Where several processes share a port, `listener` is bound already, `share` is their number, `attach` makes this one
+    known to the others and one of them announces itself.
+    """
     log.configure()
     try:
-        return uvloop.run(Process(options, share).run(listener))
-    except (SecretError, OptionsError, OSError) as error:
+        return uvloop.run(Process(options, share).run(listener, attach, announce=announce))
+    except (SecretError, OptionsError, KubeError, OSError) as error:
         print(f"epd-proxy: {error}", file=sys.stderr)  # noqa: T201
         return 2
 
@@ -71,19 +85,30 @@ class Process:
         self._stop = asyncio.Event()
         self._signals = 0
         self._stamps: dict[str, int] = {}
+        self._kept: list[asyncio.AbstractServer] = []
 
-    async def run(self, listener: socket.socket | None) -> int:
+    async def run(
+        self,
+        listener: socket.socket | None,
+        attach: Callable[[Process], Awaitable[None]] | None = None,
+        *,
+        announce: bool = True,
+    ) -> int:
         """Serve until a signal; return the exit status."""
         options = self._options
         config = options.config
         loop = asyncio.get_running_loop()
         core = self._core = Core(config, options.uuid_key or random_key(), self._engine_key(), self._share)
         keys = self._keys = ApiKeys(config.secrets.api_keys_directory, options.api_keys_file)
-        service = self._service = Service(core, keys)
+        service = self.service = Service(core, keys)
         if config.access_log:
             service.log = AccessLog()
         members = self._members = Members(core)
-        members.set(options.members)
+        if options.members:
+            members.set(options.members)
+        elif config.discovery:
+            watcher = Watcher(KubeClient(ApiServer.of_pod()), config.discovery, members, core.fleet)
+            core.spawn(watcher.run())
         if listener is None:
             listener = bound(config.listen.host, config.listen.port, shared=False)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -91,19 +116,29 @@ class Process:
         server = await loop.create_server(
             lambda: ClientConnection(service), sock=listener, backlog=BACKLOG, start_serving=True
         )
-        host, port = listener.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        print(f"epd-proxy serves on http://{shown}:{port}", flush=True)  # noqa: T201  what a starter waits for
+        if attach:
+            await attach(self)
+        if announce:
+            host, port = listener.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            print(f"epd-proxy serves on http://{shown}:{port}", flush=True)  # noqa: T201  what a starter waits for
         settle_memory()
         housekeeping = [loop.create_task(self._sweep()), loop.create_task(self._reload())]
         await self._stop.wait()
         await self._drain(server)
         for task in housekeeping:
             task.cancel()
+        core.stop()
+        for kept in self._kept:
+            kept.close()
         members.close()
         if service.log:
             service.log.flush()
         return 0
+
+    def keep(self, server: asyncio.AbstractServer) -> None:
+        """Close a server when this process ends."""
+        self._kept.append(server)
 
     def _engine_key(self) -> bytes:
         path = self._options.config.secrets.engine_key_file
@@ -120,17 +155,17 @@ class Process:
     async def _drain(self, server: asyncio.AbstractServer) -> None:
         """Take no more, finish what is in flight, then return."""
         drain = self._core.config.drain
-        self._service.admission.draining = True
-        log.info("draining", in_flight=self._service.admission.in_flight)
+        self.service.admission.draining = True
+        log.info("draining", in_flight=self.service.admission.in_flight)
         if drain.delay_seconds:
             await asyncio.sleep(drain.delay_seconds)
         server.close()
-        deadline = self._service.now() + drain.timeout_seconds
-        while self._service.clients and self._service.now() < deadline:
-            for client in list(self._service.clients):
+        deadline = self.service.now() + drain.timeout_seconds
+        while self.service.clients and self.service.now() < deadline:
+            for client in list(self.service.clients):
                 client.close_if_idle()
             await asyncio.sleep(0.05)
-        left = len(self._service.clients)
+        left = len(self.service.clients)
         if left:
             log.warning("drain ended with clients left", clients=left)
 
@@ -140,8 +175,8 @@ class Process:
         quiet = 0
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            now = self._service.now()
-            for client in [c for c in self._service.clients if c.deadline < now]:
+            now = self.service.now()
+            for client in [c for c in self.service.clients if c.deadline < now]:
                 client.expire()
             self._members.sweep()
             quiet = 0 if self._core.budget.used else quiet + 1
@@ -194,7 +229,7 @@ class Process:
         fixed = ("listen", "discovery", "secrets", "tracing", "access_log")
         later = [name for name in fixed if getattr(config, name) != getattr(self._core.config, name)]
         self._core.apply(config)
-        self._service.apply()
+        self.service.apply()
         log.info("configuration read", needs_a_restart=later)
 
 

@@ -176,6 +176,10 @@ class Service:
         others = await self.other_snapshots() if self.other_snapshots else []
         request.reply(200, TEXT, self._core.metrics.text(others))
 
+    def snapshot(self) -> bytes:
+        """Return this process's metrics for another to add up."""
+        return self._core.metrics.snapshot()
+
     def gauge(self) -> None:
         """Set the gauges to what is the case now."""
         core = self._core

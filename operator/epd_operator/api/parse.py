@@ -39,6 +39,17 @@ METADATA = frozenset(
 """Kubernetes' ObjectMeta. Only files are held to it: an API server has checked its own, and may know more."""
 
 
+SHAPE_RULES = {
+    "document-too-large": "An object has at most 100,000 values and 64 levels, YAML aliases written out.",
+    "missing-field": "Every required field is there.",
+    "unknown-field": "Every field is one of the API, in its place.",
+    "invalid-value": "Every value has the type, form and bounds of its field.",
+    "replicas-or-scaling": "A role has replicas or scaling, not both.",
+    "null-role": "A role is an object or absent, not null.",
+}
+"""Ids of the findings that are made here, and what each demands; the API server refuses the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """The outcome: a deployment, or None with at least one error among the findings."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.api.fields import _model_in
-from epd_operator.api.parse import MAX_DEPTH, MAX_NODES, parse
+from epd_operator.api.parse import MAX_DEPTH, MAX_NODES, SHAPE_RULES, parse
 from epd_operator.api.wording import PATTERNS
 from tests.unit.objects import ABSENT, MINIMAL, document, merged, yaml
 from tests.unit.rules.test_cases import complaints
@@ -269,6 +269,7 @@ def test_nothing_is_ever_raised(value: Any) -> None:
     for finding in parsed.findings:
         assert complaints(finding) == [], str(finding)
         assert finding.remedy != "correct the value"
+        assert finding.rule in SHAPE_RULES
 
 
 @patient

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from epd_operator.api.finding import Severity
 from epd_operator.engine.command import wired_flags
+from epd_operator.engine.instance import Instance
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
@@ -66,19 +67,27 @@ def args_clash(wiring: Wiring) -> Iterator[Broken]:
     seen: set[str] = set()
     for role, instance in wiring.instances.items():
         wired = wired_flags(wiring, role)
-        for argument in instance.args.arguments:
-            path = instance.arg_path(argument)
-            owner = OWNED.get(argument.name)
+        for name, index, value in _written(instance):
+            path, owner = instance.arg_paths[index], OWNED.get(name)
             if owner is None or path in seen:
                 continue
             seen.add(path)
-            own = wired.get(argument.name)
             place = str(role) if path.startswith(f"spec.{role}") else "<role>"
+            own = wired.get(name)
             sets = f" (the operator writes {' '.join(own.words)[:160]})" if own else ""
-            message = f"{argument.name} is decided by {owner.decides}{sets}".replace("{role}", place)
+            message = f"{name} is decided by {owner.decides}{sets}".replace("{role}", place)
             remedy = f"remove it and {owner.instead}" if owner.instead else "remove it"
-            value = argument.spelling if argument.name in SECRET else instance.written(argument)
             yield Broken(path, value, message, remedy.replace("{role}", place))
+
+
+def _written(instance: Instance) -> Iterator[tuple[str, int, str]]:
+    """Every flag that the user wrote, also without the value that it needs: name, position, and the words."""
+    written = [(argument.name, argument.index, instance.written(argument)) for argument in instance.args.arguments]
+    for problem in instance.args.problems:
+        if problem.flag is not None:
+            written.append((problem.flag.name, problem.index, instance.words[problem.index]))
+    for name, index, words in written:
+        yield name, index, instance.words[index].partition("=")[0] if name in SECRET else words
 
 
 RULES = (args_clash,)

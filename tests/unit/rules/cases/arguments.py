@@ -23,6 +23,8 @@ CASES = (
             Breaks(_args("--tensor_parallel_size", "2"), _PATH, "--tensor_parallel_size 2"),
             Breaks(_args("--tensor-par", "2"), _PATH, "--tensor-par 2"),
             Breaks(_args("-dp=2"), _PATH, "-dp=2"),
+            Breaks(_args("--port"), _PATH, "--port"),
+            Breaks(_args("--tensor-parallel-size=two"), _PATH, "--tensor-parallel-size=two"),
             Breaks(_args("--no-mm-encoder-only"), _PATH, "--no-mm-encoder-only"),
             Breaks(_args("--served-model-name", "a", "b"), _PATH, "--served-model-name a b"),
             Breaks(_args("--api-key=s3cret"), _PATH, "--api-key", remedy="apiKeysSecretRef"),

@@ -87,11 +87,12 @@ def test_suspended_means_no_pods_and_nothing_else(document: Object) -> None:
     document["spec"]["suspend"] = True
     objects = render(planned(document))
     assert {item["spec"]["replicas"] for item in objects if item["kind"] == "Deployment"} == {0}
-    assert all(item["spec"]["suspend"] for item in objects if item["kind"] == "CronJob")
     document["spec"]["suspend"] = False
     awake = render(planned(document))
-    assert [(i["kind"], i["metadata"]["name"]) for i in objects] == [(i["kind"], i["metadata"]["name"]) for i in awake]
-    assert [template["spec"] for template in pods(objects)] == [template["spec"] for template in pods(awake)]
+    for item in [*objects, *awake]:
+        if item["kind"] in ("Deployment", "EPDRoleScale"):
+            del item["spec"]["replicas"]
+    assert objects == awake
 
 
 @given(deployments(), deployments())

@@ -7,6 +7,7 @@ from typing import Any
 
 from epd_operator.api import names
 from epd_operator.api.conditions import Reason
+from epd_operator.api.quantity import Quantity
 from epd_operator.cluster.informer import version_of
 from epd_operator.cluster.resources import Object
 
@@ -44,11 +45,20 @@ def keep_node(body: Object) -> Node:
         name=metadata["name"],
         uid=metadata["uid"],
         version=version_of(body),
-        offers={name: int(count) for name, count in allocatable.items() if "/" in name and str(count).isdecimal()},
+        offers=_extended(allocatable),
         labels=metadata.get("labels") or {},
         taints=tuple((t["key"], t.get("value", ""), t["effect"]) for t in taints if t["effect"] in _BLOCKING),
         cordoned=bool(spec.get("unschedulable")),
     )
+
+
+def _extended(amounts: Mapping[str, Any]) -> dict[str, int]:
+    """The extended resources among resources: those with a domain that is not Kubernetes' own."""
+    return {
+        name: int(Quantity(str(amount)).amount)
+        for name, amount in amounts.items()
+        if "/" in name and not name.startswith(("kubernetes.io/", "attachable-volumes-"))
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +87,7 @@ def _need(body: Object) -> Need:
     pod = body["spec"]["template"]["spec"]
     devices: Counter[str] = Counter()
     for container in pod["containers"]:
-        limits = (container.get("resources") or {}).get("limits") or {}
-        devices.update({name: int(count) for name, count in limits.items() if "/" in name and str(count).isdecimal()})
+        devices.update(_extended((container.get("resources") or {}).get("limits") or {}))
     claims = list(_claims(pod))
     return Need(
         component=(body["metadata"].get("labels") or {}).get(names.LABEL_COMPONENT, ""),

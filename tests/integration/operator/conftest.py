@@ -1,0 +1,131 @@
+"""What the tests of the operator share."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.cluster.access import Access
+from hack.cluster.kubectl import Kubectl, Object
+from tests.integration.eventually import eventually
+from tests.integration.operator.process import OperatorProcess
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+StartOperator = Callable[..., OperatorProcess]
+
+
+@pytest.fixture
+def start_operator(cluster: Access, namespace: str, tmp_path: Path) -> Iterator[StartOperator]:
+    """Start an operator for this test's namespace, with more options if wanted; each ends with the test."""
+    started: list[OperatorProcess] = []
+    numbers = itertools.count()
+
+    def start(*options: str) -> OperatorProcess:
+        process = OperatorProcess(
+            cluster.kubeconfig,
+            tmp_path / f"operator-{next(numbers)}.log",
+            "run",
+            f"--namespace={namespace}",
+            f"--lease-namespace={namespace}",
+            "--port=0",
+            *options,
+        )
+        process.start()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.__exit__()
+
+
+@pytest.fixture
+def operator(start_operator: StartOperator) -> OperatorProcess:
+    """An operator for this test's namespace."""
+    process = start_operator()
+    process.wait_for("the cluster was read")
+    return process
+
+
+class Deployments:
+    """EPDDeployments of one namespace, by kubectl."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
+        self.kubectl = kubectl
+        self.namespace = namespace
+
+    def apply(self, body: Object) -> None:
+        """Apply one."""
+        self.kubectl.apply([body], self.namespace)
+
+    def get(self, name: str = "vision") -> Object:
+        """Read one."""
+        return self.kubectl.json("get", f"epd/{name}", "-n", self.namespace)
+
+    def status(self, name: str = "vision") -> Object:
+        """Its status; empty before there is one."""
+        found: Object = self.get(name).get("status", {})
+        return found
+
+    def condition(self, kind: str, name: str = "vision") -> Object:
+        """One condition; empty where it is not there."""
+        conditions = self.status(name).get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == kind), {})
+
+    def wait(self, kind: str, status: str = "True", name: str = "vision", *, reason: str = "") -> Object:
+        """Wait for a condition of the latest generation. Returns it."""
+
+        def holds() -> Object:
+            body = self.get(name)
+            conditions = body.get("status", {}).get("conditions", [])
+            for condition in conditions:
+                if (
+                    (condition["type"], condition["status"]) == (kind, status)
+                    and condition.get("observedGeneration") == body["metadata"]["generation"]
+                    and reason in ("", condition["reason"])
+                ):
+                    found: Object = condition
+                    return found
+            return {}
+
+        try:
+            return eventually(f"{kind} is {status} {reason}", holds, seconds=60)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.status(name)}") from None
+
+    def patch(self, spec: Object, name: str = "vision") -> None:
+        """Merge into the spec of one."""
+        patch = json.dumps({"spec": spec})
+        self.kubectl("patch", f"epd/{name}", "-n", self.namespace, "--type=merge", "-p", patch)
+
+    def children(self, kind: str, name: str = "vision") -> dict[str, Object]:
+        """Its objects of one kind, by name."""
+        found = self.kubectl.items("get", kind, "-n", self.namespace, "-l", f"app.kubernetes.io/instance={name}")
+        return {body["metadata"]["name"]: body for body in found}
+
+
+@pytest.fixture
+def epd(kubectl: Kubectl, namespace: str) -> Deployments:
+    """The EPDDeployments of this test's namespace."""
+    return Deployments(kubectl, namespace)
+
+
+def vision(name: str = "vision", **spec: Any) -> Object:
+    """A small E+PD object on GPUs."""
+    return {
+        "apiVersion": "epd.dev/v1alpha1",
+        "kind": "EPDDeployment",
+        "metadata": {"name": name},
+        "spec": {
+            "model": {"id": "Qwen/Qwen3-VL-8B-Instruct"},
+            "engine": {"version": "0.33.0"},
+            "encode": {"replicas": 1},
+            "decode": {"replicas": 1},
+            "proxy": {"replicas": 1},
+            **spec,
+        },
+    }

@@ -1,0 +1,44 @@
+"""Comparing objects without what the server sets."""
+
+import copy
+
+from hack.cluster.kubectl import Object
+
+KINDS = (
+    "serviceaccounts",
+    "rolebindings",
+    "configmaps",
+    "networkpolicies",
+    "services",
+    "poddisruptionbudgets",
+    "deployments",
+    "cronjobs",
+    "epdrolescales",
+)
+"""Kinds that are rendered."""
+_SET_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences")
+_SET_BY_CONTROLLERS = ("deployment.kubernetes.io/revision",)
+
+
+def bare(body: Object) -> Object:
+    """An object as it was asked for, defaults included: without identity, owner, status and addresses."""
+    body = copy.deepcopy(body)
+    metadata = body["metadata"]
+    for field in _SET_BY_SERVER:
+        metadata.pop(field, None)
+    annotations = metadata.get("annotations", {})
+    for name in _SET_BY_CONTROLLERS:
+        annotations.pop(name, None)
+    if not annotations:
+        metadata.pop("annotations", None)
+    body.pop("status", None)
+    if body["kind"] == "Service":
+        for field in ("clusterIP", "clusterIPs"):
+            if body["spec"].get(field) not in ("None", ["None"]):
+                body["spec"].pop(field, None)
+    return body
+
+
+def by_key(bodies: list[Object]) -> dict[tuple[str, str], Object]:
+    """Bare objects by kind and name."""
+    return {(body["kind"], body["metadata"]["name"]): bare(body) for body in bodies}

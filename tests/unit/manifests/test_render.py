@@ -59,7 +59,7 @@ def selectors(objects: list[Object]) -> list[dict[str, str]]:
 
 
 @given(deployments())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_every_accepted_object_renders_legal_objects(document: Object) -> None:
     plan = planned(document)
     objects = render(plan)
@@ -82,7 +82,7 @@ def test_every_accepted_object_renders_legal_objects(document: Object) -> None:
 
 
 @given(deployments())
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_suspended_means_no_pods_and_nothing_else(document: Object) -> None:
     document["spec"]["suspend"] = True
     objects = render(planned(document))
@@ -96,7 +96,7 @@ def test_suspended_means_no_pods_and_nothing_else(document: Object) -> None:
 
 
 @given(deployments(), deployments())
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 def test_no_two_deployments_select_the_same_pods(one_document: Object, other_document: Object) -> None:
     one_objects, other_objects = render(planned(one_document)), render(planned(other_document))
     if one_document["metadata"]["name"] == other_document["metadata"]["name"]:

@@ -10,7 +10,7 @@ MAX_LINE = 400
 """Longer lines are cut, characters."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_ERROR = re.compile(r"(?:^|[\s.(])[A-Za-z_]*(?:Error|Exception): \S")
+_ERROR = re.compile(r"(?:^|[\s.(])(?:[A-Za-z_]*(?:Error|Exception)|error): \S")
 # vLLM's API server reports the engine's failure in these words, which name no cause.
 _HEARSAY = ("See root cause above", "Engine core initialization failed")
 

@@ -183,7 +183,7 @@ def check_model(plan: Plan, models: Path | None) -> None:
 def proxy_program(plan: Plan, engines: Iterable[Program], port: int, around: Surroundings) -> Program:
     """The proxy in front of the engines. Raises LocalError where the proxy is not installed."""
     if importlib.util.find_spec("epd_proxy") is None or importlib.util.find_spec("uvloop") is None:
-        raise LocalError("the proxy is not installed; install epd-operator with the extra `proxy`")
+        raise LocalError("the proxy is not installed; install epd-operator with the extra `run`")
     engines = list(engines)
     workspace = around.workspace
     _, uuid_key = workspace.new_key("uuid-key")

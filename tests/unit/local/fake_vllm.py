@@ -4,6 +4,7 @@ Like the real one it is two processes in one session, maps shared memory that bo
 directory. FAULT, in its environment, says what goes wrong.
 """
 
+# ruff: noqa: T201  (a program that prints)
 import http.server
 import json
 import mmap

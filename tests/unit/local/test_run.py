@@ -26,7 +26,7 @@ def starting(run: LocalRun) -> list[Event]:
 
 
 def segments(sessions: Iterable[int]) -> list[str]:
-    return [path for session in sessions if os.path.exists(path := f"{DIRECTORY}fake_vllm_{session}")]
+    return [path.name for session in sessions if (path := Path(f"{DIRECTORY}fake_vllm_{session}")).exists()]
 
 
 def assert_nothing_left(run: LocalRun) -> None:

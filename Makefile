@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down e2e clean
+.PHONY: help demo venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down e2e clean bench-validate
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -68,6 +68,9 @@ cluster-down: venv ## stop the cluster and leave the machine as it was
 
 e2e: cluster ## the tests that need a cluster with nodes
 	$(BIN)/pytest tests/e2e
+
+bench-validate: venv ## CPU time of epd validate
+	$(BIN)/python benchmarks/validate_cpu.py
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

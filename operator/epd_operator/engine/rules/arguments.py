@@ -35,6 +35,29 @@ OWNED = {
     "--ssl-keyfile": Owner("the operator: engines speak plain HTTP to the proxy"),
     "--ssl-certfile": Owner("the operator: engines speak plain HTTP to the proxy"),
     "--api-key": Owner("the operator: it makes a Secret for engines and proxy", "set proxy.apiKeysSecretRef"),
+    **dict.fromkeys(
+        (
+            "--nnodes",
+            "--node-rank",
+            "--master-addr",
+            "--master-port",
+            "--data-parallel-size-local",
+            "--data-parallel-rank",
+            "--data-parallel-start-rank",
+            "--data-parallel-address",
+            "--data-parallel-rpc-port",
+            "--data-parallel-backend",
+            "--data-parallel-external-lb",
+            "--data-parallel-hybrid-lb",
+            "--data-parallel-multi-port-external-lb",
+            "--data-parallel-supervisor-port",
+            "--device-ids",
+        ),
+        Owner("the operator: an instance is one pod, and has the devices of it"),
+    ),
+    "--prefill-context-parallel-size": Owner("the operator: devices are those of tensor, pipeline and data"),
+    "--grpc": Owner("the operator: the proxy speaks HTTP"),
+    "--grpc-port": Owner("the operator: the proxy speaks HTTP"),
     "--headless": Owner("the operator: every instance serves HTTP"),
     "--tensor-parallel-size": _field("{role}.parallelism.tensor"),
     "--pipeline-parallel-size": _field("{role}.parallelism.pipeline"),
@@ -83,9 +106,8 @@ def args_clash(wiring: Wiring) -> Iterator[Broken]:
 def _written(instance: Instance) -> Iterator[tuple[str, int, str]]:
     """Every flag that the user wrote, also without the value that it needs: name, position, and the words."""
     written = [(argument.name, argument.index, instance.written(argument)) for argument in instance.args.arguments]
-    for problem in instance.args.problems:
-        if problem.flag is not None:
-            written.append((problem.flag.name, problem.index, instance.words[problem.index]))
+    bad = [(problem.flag.name, problem.index) for problem in instance.args.problems if problem.flag is not None]
+    written += [(name, index, instance.words[index]) for name, index in bad]
     for name, index, words in written:
         yield name, index, instance.words[index].partition("=")[0] if name in SECRET else words
 

@@ -1,0 +1,129 @@
+"""Real engines on this machine: a deployment answers as one vLLM does, and ends without a trace.
+
+The order matters: the deployments are started once, and the last tests end them.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from epd_operator.local.processes import members
+from epd_operator.local.shared_memory import DIRECTORY, mapped
+from hack import engine_env, models
+from hack.chat import ask, metric
+from hack.demo import deployment_of, raw_proxy
+from hack.engine_env import EngineEnvironment
+from hack.local_run import LocalRun
+from hack.monolith import Monolith
+from tests.conformance.conftest import missing
+from tests.conformance.serving import EXAMPLES, PICTURES, QUESTIONS, Reference, example, served
+
+pytestmark = pytest.mark.conformance
+SENT = "epd_proxy_upstream_request_bytes_total"
+
+
+@pytest.fixture(scope="module")
+def engine() -> EngineEnvironment:
+    try:
+        return engine_env.ensure()
+    except engine_env.EngineEnvironmentError as error:
+        missing(f"the CPU build of vLLM cannot be installed: {error}")
+        raise
+
+
+@pytest.fixture(scope="module")
+def folder(engine: EngineEnvironment) -> Path:
+    return models.ensure(engine)
+
+
+@pytest.fixture(scope="module")
+def reference(engine: EngineEnvironment, folder: Path) -> Iterator[Reference]:
+    with Monolith(deployment_of(EXAMPLES / "quickstart.yaml"), folder, engine) as monolith:
+        yield Reference(monolith)
+
+
+@pytest.fixture(scope="module")
+def e_pd(reference: Reference, engine: EngineEnvironment, folder: Path) -> Iterator[LocalRun]:
+    """E+PD, started together with the reference."""
+    with served(EXAMPLES / "quickstart.yaml", folder, engine) as run:
+        reference.monolith.wait_until_served()
+        yield run
+
+
+@pytest.fixture(scope="module")
+def e_p_d(
+    e_pd: LocalRun, engine: EngineEnvironment, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalRun]:
+    """E+P+D, beside E+PD."""
+    file = example("e-p-d.yaml", engine, tmp_path_factory.mktemp("examples"))
+    with served(file, folder, engine) as run:
+        yield run
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_e_pd_answers_as_one_vllm_does(e_pd: LocalRun, reference: Reference, question: str) -> None:
+    assert ask(e_pd.wait_until_served(), QUESTIONS[question]) == reference.answer(question)
+
+
+def test_answers_depend_on_the_question(reference: Reference) -> None:
+    """Else the comparisons would show nothing."""
+    assert len({reference.answer(question).token_ids for question in QUESTIONS}) == len(QUESTIONS)
+
+
+def test_the_encoder_encodes_and_decode_sees_no_picture(e_pd: LocalRun, reference: Reference) -> None:
+    url = e_pd.wait_until_served()
+    encoder = e_pd.instance("encode-0")["url"]
+    encoded, sent = metric(encoder, "vllm:request_success_total"), metric(url, SENT, role="decode")
+    answer = ask(url, QUESTIONS["three pictures"])
+    assert metric(encoder, "vllm:request_success_total") > encoded
+    assert metric(url, SENT, role="decode") - sent < min(len(picture) for picture in PICTURES)
+    with raw_proxy(e_pd) as raw:
+        assert ask(raw, QUESTIONS["three pictures"]) == answer
+        assert metric(raw, SENT, role="decode") > sum(len(picture) for picture in PICTURES)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_e_p_d_answers_as_one_vllm_does(e_p_d: LocalRun, reference: Reference, question: str) -> None:
+    assert ask(e_p_d.wait_until_served(), QUESTIONS[question]).token_ids == reference.answer(question).token_ids
+
+
+def test_decode_was_given_its_kv_blocks(e_p_d: LocalRun, engine: EngineEnvironment) -> None:
+    ask(e_p_d.wait_until_served(), QUESTIONS["one picture"])
+    decode = e_p_d.instance("decode-0")["url"]
+    assert metric(decode, "vllm:external_prefix_cache_hits_total") > 0
+    if engine.has_nixl:
+        assert metric(decode, "vllm:nixl_bytes_transferred_sum") > 0
+
+
+def test_a_killed_engine_ends_its_run_and_no_other(e_p_d: LocalRun, e_pd: LocalRun, reference: Reference) -> None:
+    """Also the test that two runs at once do not collide."""
+    sessions = [e_p_d.instance(name)["pid"] for name in e_p_d.wait_for("planned")["instances"]]
+    directory = e_p_d.directory
+    pids = [pid for session in sessions for pid in members(session)]
+    segments = {segment.path for pid in pids for segment in mapped(pid)}
+    assert segments
+    os.kill(e_p_d.instance("prefill-0")["pid"], signal.SIGKILL)
+    died = e_p_d.wait_for("died", 60)
+    assert (died["instance"], died["signal"]) == ("prefill-0", "SIGKILL")
+    assert died["meaning"] == "it was the only prefill instance: no request can begin any more"
+    assert e_p_d.process.wait(120) == 1
+    assert e_p_d.wait_for("stopped")["survivors"] == []
+    assert not any(members(session) for session in sessions)
+    assert not directory.exists()
+    assert not [path for path in segments if Path(path).exists()]
+    assert ask(e_pd.wait_until_served(), QUESTIONS["one picture"]) == reference.answer("one picture")
+
+
+def test_ctrl_c_ends_real_engines_without_a_trace(e_pd: LocalRun) -> None:
+    sessions = [e_pd.instance(name)["pid"] for name in e_pd.wait_for("planned")["instances"]]
+    directory = e_pd.directory
+    segments = {segment.path for session in sessions for pid in members(session) for segment in mapped(pid)}
+    assert segments
+    assert all(path.startswith(DIRECTORY) for path in segments)
+    assert e_pd.stop(signal.SIGINT) == 0
+    assert not any(members(session) for session in sessions)
+    assert not directory.exists()
+    assert not [path for path in segments if Path(path).exists()]

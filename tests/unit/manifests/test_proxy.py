@@ -3,6 +3,7 @@ from typing import Any
 import yaml
 from hypothesis import given
 
+from epd_operator.engine.rules import proxy as proxy_rules
 from epd_proxy.config import MediaForwarding, ProxyConfig, Role
 from tests.unit.manifests.specs import Object, deployment, one, planned, pod, rendered, served_names
 
@@ -95,3 +96,11 @@ def test_settings_restart_no_proxy() -> None:
     before, after = rendered(), rendered(proxy={"mediaForwarding": "Raw", "limits": {"bodySize": "1Mi"}})
     assert one(before, "ConfigMap") != one(after, "ConfigMap")
     assert one(before, "Deployment", "proxy") == one(after, "Deployment", "proxy")
+
+
+def test_the_rules_about_sizes_know_the_proxys_defaults() -> None:
+    defaults = ProxyConfig()
+    sizes = dict(proxy_rules.SIZES)
+    assert sizes["media.maxSize"].bytes == defaults.media.max_size
+    assert sizes["limits.bodySize"].bytes == defaults.limits.body_size
+    assert sizes["limits.inFlightSize"].bytes == defaults.limits.in_flight_size

@@ -1,0 +1,35 @@
+"""Cases of the rules about the proxy."""
+
+from tests.unit.rules.case import Breaks, Case, Spares
+
+_BODY = "spec.proxy.limits.bodySize"
+
+CASES = (
+    Case(
+        "proxy-size-zero",
+        (
+            Breaks("proxy: {limits: {bodySize: 0}}", _BODY, "0"),
+            Breaks("proxy: {limits: {inFlightSize: 0}}", "spec.proxy.limits.inFlightSize", "0"),
+            Breaks("proxy: {media: {maxSize: 0}}", "spec.proxy.media.maxSize", "0"),
+        ),
+        (Spares("proxy: {media: {maxSize: 1}}"),),
+    ),
+    Case(
+        "proxy-sizes-out-of-order",
+        (
+            Breaks("proxy: {limits: {bodySize: 2Gi}}", _BODY, "2Gi", remedy="raise limits.inFlightSize"),
+            Breaks("proxy: {limits: {bodySize: 1Mi}}", _BODY, "1Mi"),
+            Breaks("proxy: {media: {maxSize: 128Mi}}", "spec.proxy.media.maxSize", "128Mi"),
+            Breaks(
+                "proxy: {limits: {inFlightSize: 32Mi}}",
+                "spec.proxy.limits.inFlightSize",
+                "32Mi",
+                remedy="lower limits.bodySize",
+            ),
+        ),
+        (
+            Spares("proxy: {limits: {bodySize: 2Gi, inFlightSize: 2Gi}}"),
+            Spares("proxy: {limits: {bodySize: 1Mi}, media: {maxSize: 1Mi}}"),
+        ),
+    ),
+)

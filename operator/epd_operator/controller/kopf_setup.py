@@ -3,9 +3,11 @@
 It is not the state machine: handlers write nothing and keep nothing.
 """
 
-import functools
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from typing import Any, cast
 
 import kopf
@@ -47,16 +49,15 @@ async def _connection(credentials: Credentials) -> kopf.ConnectionInfo:
     )
 
 
-def watch(registry: kopf.OperatorRegistry, resource: Resource, informer: Informer[Any]) -> None:
-    """Let an informer be told by Kopf's watch of a resource."""
+def watch(
+    registry: kopf.OperatorRegistry, resource: Resource, informer: Informer[Any], loop: asyncio.AbstractEventLoop
+) -> None:
+    """Let an informer be told by Kopf's watch of a resource, in the informer's own loop."""
 
     @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id=resource.plural)
     async def told(event: Mapping[str, Any], **_: Any) -> None:
         body = cast("dict[str, Any]", event["object"])
-        if event["type"] == "DELETED":
-            informer.forget(body)
-        else:
-            informer.feed(body)
+        loop.call_soon_threadsafe(informer.forget if event["type"] == "DELETED" else informer.feed, body)
 
 
 def new_settings() -> kopf.OperatorSettings:
@@ -71,12 +72,6 @@ def new_settings() -> kopf.OperatorSettings:
     settings.peering.standalone = True
     settings.process.ultimate_exiting_timeout = 30.0
     return settings
-
-
-def quiet(level: int = logging.WARNING) -> None:
-    """Kopf logs each call of each handler."""
-    for name in ("kopf", "kopf.objects", "kopf.activities"):
-        logging.getLogger(name).setLevel(level)
 
 
 Answer = Callable[[Mapping[str, Any], Mapping[str, Any] | None], tuple[list[str], list[str]]]
@@ -101,4 +96,44 @@ def admit(registry: kopf.OperatorRegistry, resource: Resource, answer: Answer) -
             raise kopf.AdmissionError("\n".join(errors), code=422)
 
 
-run = functools.partial(kopf.operator, standalone=True)
+class KopfThread:
+    """Kopf in a thread and loop of its own: it ends by cancelling every task of its loop, and takes the signals."""
+
+    def __init__(self, registry: kopf.OperatorRegistry, namespaces: Collection[str]) -> None:
+        self._registry = registry
+        self._namespaces = namespaces
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: Future[None] = Future()
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises what Kopf raises."""
+        # That signals are not its business is known.
+        logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
+        threading.Thread(target=self._main, name="kopf", daemon=True).start()
+        await asyncio.wrap_future(self._ended)
+
+    def stop(self) -> None:
+        """Ask it to end; nothing waits for it, since it writes nothing."""
+        if self._loop is not None and not self._ended.done():
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._operate())
+        except BaseException as error:
+            if not self._ended.cancelled():
+                self._ended.set_exception(error)
+        else:
+            if not self._ended.cancelled():
+                self._ended.set_result(None)
+
+    async def _operate(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        await kopf.operator(
+            registry=self._registry,
+            settings=new_settings(),
+            standalone=True,
+            clusterwide=not self._namespaces,
+            namespaces=self._namespaces,
+            stop_flag=self._stop,
+        )

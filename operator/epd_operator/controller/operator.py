@@ -147,21 +147,15 @@ class _Process:
                 self.settings.webhook_names,
             )
             parts.append(keeper.run)
-        # Kopf cancels, when it ends, all tasks that are younger than itself: so it comes last, and its end is the end.
-        await _first(*parts, self._kopf)
-
-    async def _kopf(self) -> None:
         registry = kopf_setup.new_registry(self.credentials)
-        kopf_setup.watch(registry, EPD_DEPLOYMENTS, self.operator.world.instances)
-        kopf_setup.watch(registry, ROLE_SCALES, self.operator.world.scales)
-        namespaces = self.settings.namespaces
-        await kopf_setup.run(
-            registry=registry,
-            settings=kopf_setup.new_settings(),
-            clusterwide=not namespaces,
-            namespaces=namespaces,
-            stop_flag=self.stop,
-        )
+        loop = asyncio.get_running_loop()
+        kopf_setup.watch(registry, EPD_DEPLOYMENTS, self.operator.world.instances, loop)
+        kopf_setup.watch(registry, ROLE_SCALES, self.operator.world.scales, loop)
+        kopf = kopf_setup.KopfThread(registry, self.settings.namespaces)
+        try:
+            await _first(*parts, kopf.run, self.stop.wait)
+        finally:
+            kopf.stop()
 
     def _live(self) -> str:
         stuck = self.operator.queue.stuck
@@ -172,7 +166,7 @@ class _Process:
 
 
 async def _first(*parts: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
-    """Run until one part ends, then end the others. Returns whether the last part ended. Raises what it raised."""
+    """Run until one part ends, then end the others. Returns whether the last one did. Raises what a part raised."""
     tasks = [asyncio.create_task(part()) for part in parts]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

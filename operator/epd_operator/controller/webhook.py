@@ -59,7 +59,7 @@ async def run_webhook(settings: WebhookSettings) -> None:
                 addr=settings.address, port=settings.port, certfile=str(files.certificate), pkeyfile=str(files.key)
             )
             try:
-                await kopf_setup.run(registry=registry, settings=options, clusterwide=True)
+                await kopf.operator(registry=registry, settings=options, standalone=True, clusterwide=True)
             finally:
                 if follower is not None:
                     follower.cancel()

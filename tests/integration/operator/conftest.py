@@ -18,9 +18,18 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 StartOperator = Callable[..., OperatorProcess]
 
 
+@pytest.fixture(scope="session")
+def operator(cluster: Access, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
+    """The operator of all objects without an operatorClass, for all tests that leave it alone."""
+    log = tmp_path_factory.mktemp("operator") / "operator.log"
+    with OperatorProcess(cluster.kubeconfig, log, "run", "--port=0", "--lease-name=tests") as process:
+        process.wait_for("the cluster was read")
+        yield process
+
+
 @pytest.fixture
 def start_operator(cluster: Access, namespace: str, tmp_path: Path) -> Iterator[StartOperator]:
-    """Start an operator for this test's namespace, with more options if wanted; each ends with the test."""
+    """Start an operator of this test's own, for objects whose class is the namespace's name, and only there."""
     started: list[OperatorProcess] = []
     numbers = itertools.count()
 
@@ -30,6 +39,7 @@ def start_operator(cluster: Access, namespace: str, tmp_path: Path) -> Iterator[
             tmp_path / f"operator-{next(numbers)}.log",
             "run",
             f"--namespace={namespace}",
+            f"--operator-class={namespace}",
             f"--lease-namespace={namespace}",
             "--port=0",
             *options,
@@ -44,8 +54,8 @@ def start_operator(cluster: Access, namespace: str, tmp_path: Path) -> Iterator[
 
 
 @pytest.fixture
-def operator(start_operator: StartOperator) -> OperatorProcess:
-    """An operator for this test's namespace."""
+def own_operator(start_operator: StartOperator) -> OperatorProcess:
+    """An operator of this test's own."""
     process = start_operator()
     process.wait_for("the cluster was read")
     return process

@@ -220,12 +220,12 @@ def test_suspend_keeps_all_and_runs_nothing(kubectl: Kubectl, namespace: str, ep
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
 @pytest.mark.usefixtures("gpu_node")
 def test_deletion_needs_no_operator_and_leaves_nothing(
-    operator: OperatorProcess, kubectl: Kubectl, namespace: str, epd: Deployments, cascade: str
+    own_operator: OperatorProcess, kubectl: Kubectl, namespace: str, epd: Deployments, cascade: str
 ) -> None:
-    epd.apply(vision())
+    epd.apply(vision(operatorClass=namespace))
     epd.wait("Ready")
     assert "finalizers" not in epd.get()["metadata"]
-    operator.kill()
+    own_operator.kill()
     kubectl("delete", "epd/vision", "-n", namespace, f"--cascade={cascade}", "--timeout=60s")
     kinds = ",".join((*KINDS, "pods", "secrets", "controllerrevisions", "replicasets"))
     selector = "app.kubernetes.io/instance=vision"

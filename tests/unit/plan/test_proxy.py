@@ -46,9 +46,10 @@ def test_the_image_is_the_users_or_the_operators() -> None:
             {"media": {"allowedDomains": ["a.example"], "maxSize": 16 << 20, "maxItems": 3, "urlsImmutable": True}},
         ),
         (
-            "proxy: {limits: {bodySize: 1M, inFlightSize: 1Gi, inFlightRequests: 9, encodeQueue: 8}}",
+            "proxy: {media: {maxSize: 1M}, limits: {bodySize: 1M, inFlightRequests: 9, encodeQueue: 8}}",
             {
-                "limits": {"bodySize": 10**6, "inFlightSize": 1 << 30, "inFlightRequests": 9, "encoderQueue": 8},
+                "media": {"maxSize": 10**6},
+                "limits": {"bodySize": 10**6, "inFlightRequests": 9, "encoderQueue": 8},
                 "timeouts": {},
             },
         ),
@@ -67,9 +68,11 @@ def test_settings_are_what_the_proxy_reads(spec: str, settings: dict[str, object
     ProxyConfig.model_validate(plan.settings)
 
 
-def test_an_accepted_size_is_one_that_the_proxy_accepts() -> None:
-    for field in ("media: {maxSize: 1}", "limits: {bodySize: 1}", "limits: {inFlightSize: 1}"):
-        ProxyConfig.model_validate(proxy(f"proxy: {{{field}}}").settings)
+@pytest.mark.parametrize(
+    "sizes", ["media: {maxSize: 1}", "media: {maxSize: 1}, limits: {bodySize: 1}", "limits: {inFlightSize: 1e30}"]
+)
+def test_an_accepted_size_is_one_that_the_proxy_accepts(sizes: str) -> None:
+    ProxyConfig.model_validate(proxy(f"proxy: {{{sizes}}}").settings)
 
 
 def test_it_drains_as_long_as_decode() -> None:

@@ -147,13 +147,17 @@ def _region(wiring: Wiring, role: Role) -> int:
 
 
 def _at_its_cause(wiring: Wiring, broken: list[Broken], beside: str) -> Iterator[Broken]:
-    """The places as they are; where one size that the user wrote breaks several, that size."""
-    path = _written_at(wiring)
-    if len(broken) < 2 or path is None:
+    """The place as it is; where one size breaks several, that size, also if it is the default."""
+    if len(broken) < 2:
         yield from broken
         return
-    value = ec_cpu_bytes(wiring) if path.startswith(_EXTRA) else str(cache_size_of(wiring))
+    path, size = _written_at(wiring), _size(ec_cpu_bytes(wiring) or 0)
     numbers = " and ".join(str(place.value) for place in broken)
+    if path is None:
+        message = f"{size}, the default, does not fit into {beside} ({numbers})"
+        yield Broken(_CACHE_SIZE, None, message, "set it lower, or raise those")
+        return
+    value = ec_cpu_bytes(wiring) if path.startswith(_EXTRA) else str(cache_size_of(wiring))
     yield Broken(path, value, f"does not fit into {beside} ({numbers})", "lower it, or raise those")
 
 

@@ -1,27 +1,27 @@
 """Rules about the proxy."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from epd_operator.api.finding import Severity
-from epd_operator.api.proxy import DEFAULT_BODY_SIZE, DEFAULT_IN_FLIGHT_SIZE, DEFAULT_MAX_SIZE
+from epd_operator.api.proxy import Limits, Media, Proxy
 from epd_operator.api.quantity import Quantity
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
-_MAX_SIZE = "spec.proxy.media.maxSize"
-_BODY_SIZE = "spec.proxy.limits.bodySize"
-_IN_FLIGHT_SIZE = "spec.proxy.limits.inFlightSize"
+SIZES = (
+    ("media.maxSize", Quantity("32Mi")),
+    ("limits.bodySize", Quantity("64Mi")),
+    ("limits.inFlightSize", Quantity("1Gi")),
+)
+"""Each must fit into the next; the proxy's own defaults, which a test compares."""
 
 
-def _sizes(wiring: Wiring) -> dict[str, Quantity | None]:
-    """The proxy's sizes as written, by path; None where a default holds."""
-    proxy = wiring.deployment.spec.proxy
-    media, limits = (proxy.media, proxy.limits) if proxy else (None, None)
-    return {
-        _MAX_SIZE: media.max_size if media else None,
-        _BODY_SIZE: limits.body_size if limits else None,
-        _IN_FLIGHT_SIZE: limits.in_flight_size if limits else None,
-    }
+def _sizes(wiring: Wiring) -> list[Quantity | None]:
+    """The sizes as written, in the order of SIZES; None where a default holds."""
+    proxy = wiring.deployment.spec.proxy or Proxy()
+    media, limits = proxy.media or Media(), proxy.limits or Limits()
+    return [media.max_size, limits.body_size, limits.in_flight_size]
 
 
 @rule(
@@ -34,9 +34,11 @@ def _sizes(wiring: Wiring) -> dict[str, Quantity | None]:
 )
 def size_zero(wiring: Wiring) -> Iterator[Broken]:
     """A size of nothing."""
-    for path, size in _sizes(wiring).items():
+    for (path, _), size in zip(SIZES, _sizes(wiring), strict=True):
         if size is not None and size.bytes < 1:
-            yield Broken(path, str(size), "no request would be taken", "remove it, or write a size such as 64Mi")
+            yield Broken(
+                f"spec.proxy.{path}", str(size), "no request would be taken", "remove it, or write a size such as 64Mi"
+            )
 
 
 @rule(
@@ -49,20 +51,15 @@ def size_zero(wiring: Wiring) -> Iterator[Broken]:
 )
 def sizes_out_of_order(wiring: Wiring) -> Iterator[Broken]:
     """A size above the next one; told where it was written, at the larger one if both were."""
-    sizes = _sizes(wiring)
-    defaults = {_MAX_SIZE: DEFAULT_MAX_SIZE, _BODY_SIZE: DEFAULT_BODY_SIZE, _IN_FLIGHT_SIZE: DEFAULT_IN_FLIGHT_SIZE}
-    for smaller, larger, answer in ((_MAX_SIZE, _BODY_SIZE, "413"), (_BODY_SIZE, _IN_FLIGHT_SIZE, "503")):
-        low, high = sizes[smaller] or defaults[smaller], sizes[larger] or defaults[larger]
+    sizes = list(zip(SIZES, _sizes(wiring), strict=True))
+    for (one, other), answer in zip(pairwise(sizes), ("413", "503"), strict=True):
+        ((smaller, low), low_written), ((larger, high), high_written) = one, other
+        low, high = low_written or low, high_written or high
         if low.bytes <= high.bytes or high.bytes < 1:
             continue
-        path, value = (smaller, low) if sizes[smaller] is not None else (larger, high)
-        relation = f"{_short(smaller)} ({low}) is above {_short(larger)} ({high})"
-        message = f"{relation}, so what it allows is always answered {answer}"
-        yield Broken(path, str(value), message, f"raise {_short(larger)}, or lower {_short(smaller)}")
-
-
-def _short(path: str) -> str:
-    return path.removeprefix("spec.proxy.")
+        path, value = (smaller, low) if low_written is not None else (larger, high)
+        message = f"{smaller} ({low}) is above {larger} ({high}), so what it allows is always answered {answer}"
+        yield Broken(f"spec.proxy.{path}", str(value), message, f"raise {larger}, or lower {smaller}")
 
 
 RULES = (size_zero, sizes_out_of_order)

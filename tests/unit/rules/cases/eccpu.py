@@ -91,6 +91,11 @@ CASES = (
                 "16Gi",
             ),
             Breaks(
+                "{encode: {resources: {limits: {memory: 4Gi}}}, decode: {resources: {limits: {memory: 2Gi}}}}",
+                "spec.transfer.embeddings.cacheSize",
+                None,
+            ),
+            Breaks(
                 "{decode: {resources: {limits: {memory: 4Gi}}}}",
                 "spec.decode.resources.limits.memory",
                 "4Gi",

@@ -8,7 +8,7 @@ from epd_operator.plan.rollout.view import View
 def blue_green(view: View) -> Draft:
     """One step: raise the target to what is desired; until traffic has moved, so does the base."""
     draft = Draft(view)
-    order = view.removal_order()
+    order = view.removal_order
     draft.given_up.update(name for name in order if name != order[-1] or view.hopeless(name))
     if takes_over(view, order[-1] if order else None):
         draft.given_up.update(order)

@@ -26,7 +26,7 @@ class Draft:
     @property
     def kept(self) -> list[str]:
         """Old revisions that are not given up, in the order of removal; the last is the base."""
-        return [name for name in self.view.removal_order() if name not in self.given_up]
+        return [name for name in self.view.removal_order if name not in self.given_up]
 
     @property
     def changed(self) -> bool:

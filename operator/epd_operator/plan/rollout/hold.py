@@ -13,7 +13,7 @@ def hold(view: View) -> Draft:
     draft = Draft(view)
     draft.given_up.update(name for name in view.old if view.hopeless(name))
     if not draft.kept:
-        grow(draft)  # nothing is being replaced, so nothing is paused
+        grow(draft)  # what goes serves nothing, so nothing would be kept by waiting
         return draft
     for role, desired in view.desired.items():
         total = draft.kept_replicas(role) + draft.new[role]

@@ -21,8 +21,8 @@ _STRATEGIES = {
 def next_step(state: RolloutState) -> Step:
     """What to do now about the revisions of a deployment. Pure; any state is legal, and nothing is remembered."""
     view = View(state)
-    if not any(state.desired.values()):
-        draft = _stop(view)
+    if not view.old or not any(state.desired.values()):
+        draft = _scale(view)
     elif state.paused:
         draft = hold(view)
     else:
@@ -41,8 +41,8 @@ def next_step(state: RolloutState) -> Step:
     )
 
 
-def _stop(view: View) -> Draft:
-    """Nothing is desired: everything goes."""
+def _scale(view: View) -> Draft:
+    """Nothing is replaced, or nothing is to serve: the target is as desired at once, the rest goes."""
     draft = Draft(view)
     draft.given_up.update(view.old)
     draft.new.update(view.desired)
@@ -86,14 +86,11 @@ def _serving(draft: Draft) -> dict[str, int]:
 
 def _phase(draft: Draft, serving: dict[str, int]) -> Phase:
     view = draft.view
-    target = view.revisions[view.target]
     changed = draft.changed or {name for name, revision in view.revisions.items() if revision.serves} != set(serving)
     if changed:
         return Phase.MOVING
-    ready = all(
-        target.roles.get(role) is not None and target.roles[role].ready >= d for role, d in view.desired.items() if d
-    )
-    if not view.old and ready:
+    as_desired = all(view.role(view.target, role).is_just(desired) for role, desired in view.desired.items())
+    if not view.old and as_desired:
         return Phase.FINISHED
     if view.old and view.state.paused:
         return Phase.PAUSED

@@ -26,16 +26,13 @@ def proportional(view: View) -> Draft:
 
 
 def give_up_useless(draft: Draft) -> None:
-    """Give up old revisions that lack a role for good, and all but the base that do not serve."""
+    """Give up old revisions that lack a role for good, and of the others than the base all that do not serve."""
     view = draft.view
-    order = view.removal_order()
-    for name in order:
-        superseded = name != order[-1] and not (view.complete(name) and view.revisions[name].served)
-        if (
-            view.hopeless(name)
-            or (superseded and view.complete(order[-1]))
-            or (name != order[-1] and not view.complete(name))
-        ):
+    *others, base = view.removal_order or ("",)
+    draft.given_up.update(name for name in view.old if view.hopeless(name))
+    for name in others:
+        begins = not view.revisions[name].served and view.complete(base)
+        if begins or not view.complete(name):
             draft.given_up.add(name)
 
 

@@ -5,9 +5,9 @@ from epd_operator.plan.rollout.view import View
 
 
 def recreate(view: View) -> Draft:
-    """One step: give up every old revision, and once nothing is left of them make the target."""
+    """One step while something old is left: give it up. With nothing left the planner scales the target at once."""
     draft = Draft(view)
     draft.given_up.update(view.old)
     for role, desired in view.desired.items():
-        draft.new[role] = min(draft.new[role], desired) if view.old else desired
+        draft.new[role] = min(draft.new[role], desired)
     return draft

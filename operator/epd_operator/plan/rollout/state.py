@@ -34,6 +34,11 @@ class RoleState:
         """Pods that hold a device or will."""
         return max(self.replicas, self.replicas if self.pods is None else self.pods) + self.terminating
 
+    def is_just(self, replicas: int) -> bool:
+        """Whether so many pods are asked for, exist and serve, and no other is there but on its way out."""
+        pods = self.replicas if self.pods is None else self.pods
+        return self.replicas == pods == self.ready == replicas
+
     @property
     def gone(self) -> bool:
         """Whether nothing is left of it."""

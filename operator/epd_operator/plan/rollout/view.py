@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import cached_property
 
 from epd_operator.api.role import Role
 from epd_operator.plan.rollout.bounds import surge_count, unavailable_count
@@ -93,18 +94,20 @@ class View:
         """Instances of a role that hold a device or will, over all revisions."""
         return sum(self.role(name, role).occupied for name in self.revisions)
 
-    def removal_order(self) -> list[str]:
+    @cached_property
+    def removal_order(self) -> tuple[str, ...]:
         """Old revisions, the one to remove first first; the last is the base: it served, and can carry most."""
-        return sorted(
-            self.old,
-            key=lambda name: (
+
+        def worth(name: str) -> tuple[bool, Fraction, bool, Fraction, str]:
+            return (
                 self.revisions[name].served,
                 self.potential(name),
                 self.complete(name),
                 self.share(name),
                 name,
-            ),
-        )
+            )
+
+        return tuple(sorted(self.old, key=worth))
 
     def _ready(self, name: str, role: Role, ready: Mapping[Role, int] | None) -> int:
         return self.role(name, role).ready if ready is None else ready.get(role, 0)

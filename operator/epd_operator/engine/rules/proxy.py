@@ -43,8 +43,8 @@ def size_zero(wiring: Wiring) -> Iterator[Broken]:
 
 @rule(
     id="proxy-sizes-out-of-order",
-    severity=Severity.ERROR,
-    kind=Kind.STRICTER,
+    severity=Severity.WARNING,
+    kind=Kind.ADVICE,
     what="One media item fits into a request body, and one body into what the proxy holds at once.",
     why="What fits one limit would always be refused by the next: with 413, or with 503 for ever.",
     source="the proxy's limits",
@@ -55,7 +55,8 @@ def sizes_out_of_order(wiring: Wiring) -> Iterator[Broken]:
     for (one, other), answer in zip(pairwise(sizes), ("413", "503"), strict=True):
         ((smaller, low), low_written), ((larger, high), high_written) = one, other
         low, high = low_written or low, high_written or high
-        if low.bytes <= high.bytes or high.bytes < 1:
+        harmless = low_written is None and answer == "413"  # a body that is refused is no item that is
+        if low.bytes <= high.bytes or high.bytes < 1 or harmless:
             continue
         path, value = (smaller, low) if low_written is not None else (larger, high)
         message = f"{smaller} ({low}) is above {larger} ({high}), so what it allows is always answered {answer}"

@@ -18,7 +18,6 @@ CASES = (
         "proxy-sizes-out-of-order",
         (
             Breaks("proxy: {limits: {bodySize: 2Gi}}", _BODY, "2Gi", remedy="raise limits.inFlightSize"),
-            Breaks("proxy: {limits: {bodySize: 1Mi}}", _BODY, "1Mi"),
             Breaks("proxy: {media: {maxSize: 128Mi}}", "spec.proxy.media.maxSize", "128Mi"),
             Breaks(
                 "proxy: {limits: {inFlightSize: 32Mi}}",
@@ -29,6 +28,7 @@ CASES = (
         ),
         (
             Spares("proxy: {limits: {bodySize: 2Gi, inFlightSize: 2Gi}}"),
+            Spares("proxy: {limits: {bodySize: 1Mi}}"),
             Spares("proxy: {limits: {bodySize: 1Mi}, media: {maxSize: 1Mi}}"),
         ),
     ),

@@ -120,3 +120,8 @@ def test_directories_of_revisions_differ() -> None:
 def test_the_deadline_is_never_below_the_startup_timeout() -> None:
     decode = role("{decode: {startupTimeoutSeconds: 7200}, rollout: {progressDeadlineSeconds: 60}}")
     assert decode.progress_deadline_seconds == 7200
+
+
+def test_who_decides_the_replicas() -> None:
+    assert role("decode: {scaling: {mode: External}}").external_scaling
+    assert not role("decode: {replicas: 3}").external_scaling

@@ -93,7 +93,7 @@ def test_the_proxy_reads_endpoints_as_itself() -> None:
 
 
 def test_settings_restart_no_proxy() -> None:
-    before, after = rendered(), rendered(proxy={"mediaForwarding": "Raw", "limits": {"bodySize": "1Mi"}})
+    before, after = rendered(), rendered(proxy={"mediaForwarding": "Raw", "limits": {"bodySize": "99Mi"}})
     assert one(before, "ConfigMap") != one(after, "ConfigMap")
     assert one(before, "Deployment", "proxy") == one(after, "Deployment", "proxy")
 

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down e2e clean bench-validate
+.PHONY: help demo venv pins lint types format test golden crds docs release cluster cluster-build cluster-up cluster-down images e2e clean bench-validate
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -62,6 +62,9 @@ cluster-build: venv ## build the local Kubernetes cluster (the first time 10 min
 
 cluster-up: venv ## start the local cluster with this machine as its node (root, containerd)
 	$(BIN)/python -m hack.cluster up
+
+images: venv ## the container images, by Docker or by buildah; engine-cpu is 6 GB
+	$(BIN)/python -m hack.images build
 
 cluster-down: venv ## stop the cluster and leave the machine as it was
 	$(BIN)/python -m hack.cluster down

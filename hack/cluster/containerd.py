@@ -49,6 +49,10 @@ class Containerd:
         """Import the images of a docker-archive or oci-archive; returns what the runtime says. Raises ClusterError."""
         return self.ctr("images", "import", archive.resolve()).strip()
 
+    def has(self, reference: str) -> bool:
+        """Whether there is an image of this full name. Raises ClusterError."""
+        return reference in self.ctr("images", "list", "-q").split()
+
     def import_system_images(self, programs: Programs) -> None:
         """Make images of the built pause program and name server, unless these builds are there already."""
         present = self.ctr("images", "list", "-q").split()

@@ -76,6 +76,15 @@ class Kind:
         self._kind("load", "image-archive", str(archive))
         return f"loaded {archive} into kind cluster {NAME}"
 
+    def has(self, reference: str) -> bool:
+        """Ask the runtime of every node. Raises ClusterError."""
+        nodes = self._kind("get", "nodes").split()
+        lists = [
+            _run(["docker", "exec", node, "ctr", "-n=k8s.io", "images", "list", "-q"], dict(os.environ))
+            for node in nodes
+        ]
+        return bool(nodes) and all(reference in images.split() for images in lists)
+
     def set_gpus(self, count: int) -> None:
         """Let every node offer GPUs that it does not have. A node's restart forgets them. Raises ClusterError."""
         kubectl = self.reach().kubectl

@@ -39,6 +39,9 @@ class Provider(Protocol):
     def load(self, archive: Path) -> str:
         """Put the images of a docker-archive on its nodes; returns what was done."""
 
+    def has(self, reference: str) -> bool:
+        """Whether its nodes have an image, as in `docker.io/library/name:tag`."""
+
     def set_gpus(self, count: int) -> None:
         """Let its nodes offer GPUs that they do not have."""
 
@@ -114,6 +117,10 @@ class Given:
             f"{archive}: images cannot be loaded into context {self.context}; push them to a registry it pulls from"
         )
 
+    def has(self, reference: str) -> bool:
+        """Raises ClusterError: there is no common way to ask."""
+        raise ClusterError(f"{reference}: what the nodes of context {self.context} have cannot be told from here")
+
     def set_gpus(self, count: int) -> None:
         """Raises ClusterError: another's nodes are not to be lied about."""
         raise ClusterError(f"context {self.context} was not made here, so its nodes do not get {count} pretended GPUs")
@@ -148,6 +155,12 @@ class Local:
         with kept_cluster(self.directory) as cluster:
             cluster.require_node()
             return cluster.node.containerd.load(archive)
+
+    def has(self, reference: str) -> bool:
+        """Ask the node's runtime. Raises ClusterError."""
+        with kept_cluster(self.directory) as cluster:
+            cluster.require_node()
+            return cluster.node.containerd.has(reference)
 
     def set_gpus(self, count: int) -> None:
         """Change what the node offers; remembered. Raises ClusterError."""

@@ -14,6 +14,7 @@ answer after an import of 15 s. The first question about an architecture costs w
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import io
 import json
@@ -63,7 +64,8 @@ class Serve:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.usage.usage_lib import UsageContext
 
-        args = self.parser.parse_args(["serve", *argv])
+        # The parser's defaults are objects that some checks write to; the next question must not see that.
+        args = copy.deepcopy(self.parser.parse_args(["serve", *argv]))
         self.command.validate(args)
         self.started.clear()
         self.command.cmd(args)

@@ -103,12 +103,12 @@ def is_negation(action: argparse.Action, spelling: str) -> bool:
 
 
 def bounds_of(configs: Any) -> dict[str, Json]:
-    """Numeric limits that pydantic holds the configuration fields to, by field name where all classes agree."""
+    """Numeric limits that pydantic holds the configuration fields to, by field name where no two classes differ."""
     found: dict[str, Json | None] = {}
     for cls in vars(configs).values():
         for name, field in getattr(cls, "__pydantic_fields__", {}).items():
-            limits = limits_of(field)
-            found[name] = limits if found.get(name, limits) == limits else None
+            if limits := limits_of(field):
+                found[name] = limits if found.get(name, limits) == limits else None
     return {name: limits for name, limits in found.items() if limits}
 
 
@@ -151,12 +151,61 @@ def fields_of(cls: type) -> Json:
     return found
 
 
+def refine(entry: Json, dest: str, hint: Any) -> Json:
+    """Add to a flag what its field's annotation says beyond the parser; returns the classes of JSON that this names.
+
+    `hint` is the annotation in AsyncEngineArgs or the frontend's class.
+    """
+    parts = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
+    if typing.get_origin(hint) is dict:
+        parts = [hint]
+    enums = [part for part in parts if isinstance(part, type) and issubclass(part, enum.Enum)]
+    if enums and entry["kind"] == "str" and "choices" not in entry:
+        members = list(enums[0])
+        if all(isinstance(member.value, int) for member in members):
+            entry["choices"] = [str(member.value) for member in members]
+        else:
+            entry |= {"kind": "upper", "choices": sorted(member.name for member in members)}
+    dicts = [part for part in parts if typing.get_origin(part) is dict]
+    if dicts and entry["kind"] in ("json", "json-or-str") and "fields" not in entry and str not in parts:
+        name = dest.replace("_", "-")
+        entry |= {"kind": "json", "fields": name}
+        return {name: {"*": field_type(typing.get_args(dicts[0])[1])}}
+    return {}
+
+
+def registered_names() -> dict[str, list[str]]:
+    """Names that a registry of the release knows, for flags whose parser takes any text."""
+    from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
+    from vllm.reasoning import ReasoningParserManager
+    from vllm.tool_parsers import ToolParserManager
+    from vllm.transformers_utils import config
+
+    return {
+        "--config-format": sorted({"auto", *config._CONFIG_FORMAT_TO_CONFIG_PARSER}),
+        "--data-parallel-backend": ["mp", "ray"],
+        "--quantization": sorted(QUANTIZATION_METHODS),
+        "--reasoning-parser": ["", *sorted(ReasoningParserManager.list_registered())],
+        "--tool-call-parser": sorted(ToolParserManager.list_registered()),
+    }
+
+
+def hints_of() -> dict[str, Any]:
+    """Annotations of the fields behind the flags, by argparse's names; one written as text stays text."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+
+    cli = fake_platform.load_cli()
+    owners = [cls for name, cls in vars(cli).items() if name.endswith("FrontendArgs")]
+    return {field.name: field.type for cls in (*owners, AsyncEngineArgs) for field in dataclasses.fields(cls)}
+
+
 def flags() -> Json:
     """Flags and JSON classes of the vLLM that is loaded."""
     import vllm.config
 
     parser = fake_platform.serve_parser()
     bounds = bounds_of(vllm.config)
+    hints = hints_of()
     # Not Action.option_strings: some spellings are accepted and yet hidden from the help (0.33).
     spellings: dict[argparse.Action, list[str]] = {}
     for name, action in parser._option_string_actions.items():
@@ -165,11 +214,15 @@ def flags() -> Json:
     classes: Json = {}
     for action, names in spellings.items():
         entry, cls = describe(action, names, action in getattr(parser, "_deprecated", ()))
+        [(name, described)] = entry.items()
         if action.dest in bounds:
-            next(iter(entry.values()))["bounds"] = bounds[action.dest]
+            described["bounds"] = bounds[action.dest]
+        classes |= refine(described, action.dest, hints.get(action.dest))
         found |= entry
         if cls is not None:
             classes[cls.__name__] = fields_of(cls)
+    for name, known in registered_names().items():
+        found[name].setdefault("choices", known)
     return {"flags": found, "fields": classes}
 
 

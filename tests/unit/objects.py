@@ -60,15 +60,17 @@ def deployment(*specs: str, name: str = "m") -> EPDDeployment:
     return parsed.deployment
 
 
-def wiring(*specs: str, name: str = "m", local: bool = False) -> Wiring:
-    """The object as vLLM sees it."""
-    return wire(deployment(*specs, name=name), local=local)
+def wiring(*specs: str, name: str = "m", local: bool = False, config: Mapping[str, Any] | None = None) -> Wiring:
+    """The object as vLLM sees it; `config` is the model's config.json."""
+    return wire(deployment(*specs, name=name), local=local, model_config=config)
 
 
-def findings(*specs: str, name: str = "m", local: bool = False) -> list[Finding]:
+def findings(
+    *specs: str, name: str = "m", local: bool = False, config: Mapping[str, Any] | None = None
+) -> list[Finding]:
     """Everything that is found in the object, as `epd validate` does."""
     parsed = parse(document(*specs, name=name))
     found = list(parsed.findings)
     if parsed.deployment is not None:
-        found += check(wire(parsed.deployment, local=local))
+        found += check(wire(parsed.deployment, local=local, model_config=config))
     return found

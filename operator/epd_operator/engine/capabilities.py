@@ -20,9 +20,11 @@ Value = TypeVar("Value")
 
 TABLES = Path(__file__).parent / "releases"
 
-Kind = Literal["bool", "int", "float", "str", "size", "size-or-auto", "json", "json-or-str", "lora", "name", "any"]
+Kind = Literal[
+    "bool", "int", "float", "str", "size", "size-or-auto", "json", "json-or-str", "lora", "name", "upper", "any"
+]
 """What a flag's value must look like: `size` is an integer that may end in k, K, m, M ...; `name` is compared in lower
-case with underscores; `lora` is name=path or a JSON object; `any` is not known here, and only vLLM can judge it."""
+case with underscores, `upper` in upper case; `lora` is name=path or a JSON object; `any` only vLLM can judge."""
 
 
 class Bounds(NamedTuple):
@@ -88,7 +90,9 @@ class Capabilities(NamedTuple):
     exact: bool  # False: the release asked for is newer (or older) than every table, the nearest one serves
     flags: Mapping[str, Flag]
     spellings: Mapping[str, Flag]  # every accepted spelling -> its flag
-    fields: Mapping[str, Mapping[str, tuple[str, ...]]]  # class of a JSON flag -> field -> types, "=x" a literal
+    fields: Mapping[
+        str, Mapping[str, tuple[str, ...]]
+    ]  # class -> field (* any) -> types, "=x" a literal
     env: Mapping[str, str]  # vllm.envs: variable -> annotated type as source text
     ec_connectors: Mapping[str, frozenset[str]]  # connector -> extra-config keys that its code reads
     kv_connectors: Mapping[str, frozenset[str]]
@@ -104,6 +108,10 @@ class Capabilities(NamedTuple):
     def nearest_flag(self, name: str) -> str | None:
         """The known spelling that is most like an unknown one."""
         return nearest(canonical_spelling(name), self.spellings)
+
+    def nearest_architecture(self, name: str) -> str | None:
+        """The registered architecture that is most like an unknown one."""
+        return nearest(name, self.architectures)
 
     def multimodal(self, architecture: str) -> bool | None:
         """Whether an architecture takes media; None where the release does not register it."""

@@ -21,6 +21,7 @@ NO_DOMAIN = "only-data-urls.invalid"
 """Stands for an empty list, which vLLM takes as any domain; `.invalid` never resolves (RFC 2606)."""
 MM_EMBEDS_DERIVED_SINCE = Release(0, 30)
 ENCODE_ONLY_DERIVED_SINCE = Release(0, 29)
+VIDEO_DECODER_CHOSEN_SINCE = Release(0, 30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,10 @@ def wired_flags(wiring: Wiring, role: Role) -> dict[str, Arg]:
 
 
 def _own_args(wiring: Wiring, instance: Instance, site: Site) -> Iterator[Arg]:
-    yield from _serving_args(wiring, instance, site)
     yield from _parallel_args(instance)
     yield from _multimodal_args(wiring, instance)
+    # After the flags that take several values, so that a value too much among the user's words is not theirs.
+    yield from _serving_args(wiring, instance, site)
     config = embeddings_config(wiring, instance, site)
     if config is not None:
         yield Arg("--ec-transfer-config", (_json(config),), f"{instance.ec_role} of embeddings", wired=True)
@@ -138,12 +140,13 @@ def _multimodal_args(wiring: Wiring, instance: Instance) -> Iterator[Arg]:
     old_embeds = release is not None and release.minor_key < MM_EMBEDS_DERIVED_SINCE.minor_key
     if old_embeds and instance.role is not Role.ENCODE and wiring.topology is not Topology.PD:
         yield Arg("--enable-mm-embeds", (), "takes items without pixels (derived by vLLM from 0.30)", wired=True)
-    if instance.role is not Role.ENCODE:
-        return
     if instance.tensor_ipc is TensorIPC.TORCH_SHM:
         why = "tensors reach the engine through shared memory or device IPC instead of being copied"
         yield Arg("--mm-tensor-ipc", ("torch_shm",), why, wired=True)
     yield from _processor_device(instance)
+    yield from _media_io(wiring)
+    if instance.role is not Role.ENCODE:
+        return
     if release is not None and release.minor_key < ENCODE_ONLY_DERIVED_SINCE.minor_key:
         yield Arg("--mm-encoder-only", (), "no weights of the language model (derived by vLLM from 0.29)", wired=True)
         yield Arg("--no-enable-prefix-caching", (), "an encoder has no KV cache (derived by vLLM from 0.29)")
@@ -158,10 +161,24 @@ def _multimodal_args(wiring: Wiring, instance: Instance) -> Iterator[Arg]:
 def _processor_device(instance: Instance) -> Iterator[Arg]:
     wanted = instance.wanted_preprocessing.value
     if wanted == "CPU":
-        yield Arg("--mm-processor-device", ("cpu",), "spec.encode.preprocessing.device: CPU", wired=True)
+        yield Arg("--mm-processor-device", ("cpu",), f"spec.{instance.role}.preprocessing.device: CPU", wired=True)
     elif wanted == "Accelerator":
-        why = "spec.encode.preprocessing.device: Accelerator"
+        why = f"spec.{instance.role}.preprocessing.device: Accelerator"
         yield Arg("--mm-processor-device", (instance.torch_device,), why, wired=True)
+
+
+def _media_io(wiring: Wiring) -> Iterator[Arg]:
+    """One way to decode videos on every role, where an encoder would choose another by itself.
+
+    From 0.30 an encoder that preprocesses on CUDA decodes with torchcodec, and how media are decoded is part of the key
+    that encoder and consumers look an item up by (0.33 config/vllm.py, _resolve_mm_video_decode_device).
+    """
+    encode = wiring.instances.get(Role.ENCODE)
+    if encode is None or wiring.release is None or wiring.release.minor_key < VIDEO_DECODER_CHOSEN_SINCE.minor_key:
+        return
+    if encode.preprocessing_device.partition(":")[0] == "cuda":
+        why = "the same decoder on every role, or no video is found again"
+        yield Arg("--media-io-kwargs", ('{"video":{"backend":"opencv"}}',), why)
 
 
 def _user_args(wiring: Wiring, instance: Instance) -> Iterator[Arg]:

@@ -61,6 +61,8 @@ def read_value(flag: Flag, text: str, capabilities: Capabilities) -> Read:
     if isinstance(value, int | float) and (limit := flag.bounds.broken_by(value)):
         return Read(value, Wrong("out-of-bounds", text, limit))
     if flag.fields is not None:
+        if value is None and flag.nullable:
+            return Read(None)
         return Read(value, check_fields(value, flag.fields, capabilities.fields[flag.fields]))
     return Read(value)
 
@@ -82,6 +84,8 @@ def _convert(flag: Flag, text: str) -> Any:
             return json.loads(text) if looks_like_json else text
         case "lora":
             return text if "=" in text and "," not in text else _lora(text)
+        case "upper":
+            return text.upper()
         case "name":
             return text.lower().replace("-", "_")
         case _:
@@ -129,10 +133,11 @@ def check_fields(value: Any, name: str, fields: Mapping[str, tuple[str, ...]]) -
     if not isinstance(value, dict):
         return Wrong("invalid-type", json.dumps(value), "a JSON object")
     for key, item in value.items():
-        if key not in fields:
+        kinds = fields.get(key) or fields.get("*")
+        if kinds is None:
             return Wrong("unknown-field", key, f"a field of {name}", nearest(key, fields))
-        if not any(_fits(item, alternative) for alternative in fields[key]):
-            options = " or ".join(_in_words(kind) for kind in fields[key])
+        if not any(_fits(item, alternative) for alternative in kinds):
+            options = " or ".join(_in_words(kind) for kind in kinds)
             return Wrong("invalid-field", f"{key}: {json.dumps(item)}", options)
     return None
 

@@ -12,6 +12,9 @@ from epd_operator.engine.memory import ec_cpu_bytes
 from epd_operator.engine.site import Site
 from epd_operator.engine.wiring import Wiring
 
+PRODUCER_KEYS = ("cross_encoder_cache",)
+"""Keys of extraConfig that only the producer's process may be given."""
+
 
 def embeddings_config(wiring: Wiring, instance: Instance, site: Site) -> dict[str, Any] | None:
     """--ec-transfer-config of an instance; None where it takes no part in the transfer."""
@@ -28,10 +31,15 @@ def embeddings_config(wiring: Wiring, instance: Instance, site: Site) -> dict[st
     elif choice.connector == connectors.EC_MOONCAKE and instance.ec_role == "ec_consumer":
         config["ec_ip"] = site.address
         config["ec_port"] = site.ports.embeddings_push
-    extra |= choice.extra
+    extra |= {key: value for key, value in choice.extra.items() if _meant_for(key, instance)}
     if extra:
         config["ec_connector_extra_config"] = extra
     return config
+
+
+def _meant_for(key: str, instance: Instance) -> bool:
+    """Consumers refuse what is the producer's own (ec_connector/mooncake/config.py from 0.31)."""
+    return key not in PRODUCER_KEYS or instance.ec_role == "ec_producer"
 
 
 def kv_config(wiring: Wiring, instance: Instance, site: Site) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from epd_operator.engine import connectors
 from epd_operator.engine.capabilities import Capabilities, capabilities
 from epd_operator.engine.flags import parse_args
 from epd_operator.engine.instance import Instance, UserEnv
+from epd_operator.engine.model_facts import ModelFacts, facts_of
 from epd_operator.engine.release import Release
 
 NEWEST = Release(9999, 0)
@@ -54,6 +55,8 @@ class Wiring:
     topology: Topology
     embeddings: TransferChoice | None
     kv: TransferChoice | None
+    model: ModelFacts
+    """What is known of the model without its weights."""
     instances: Mapping[Role, Instance] = field(default_factory=dict)
 
     @property
@@ -66,8 +69,18 @@ class Wiring:
         return self.embeddings if self.embeddings is not None and self.embeddings.connector == connector else None
 
 
-def wire(deployment: EPDDeployment, *, local: bool = False, defaults: Defaults | None = None) -> Wiring:
-    """Resolve an object. `local`: for processes on this machine instead of pods."""
+def wire(
+    deployment: EPDDeployment,
+    *,
+    local: bool = False,
+    defaults: Defaults | None = None,
+    model_config: Mapping[str, Any] | None = None,
+) -> Wiring:
+    """Resolve an object.
+
+    `local`: for processes on this machine instead of pods. `model_config`: the model's config.json, where it is at
+    hand.
+    """
     spec = deployment.spec
     release = release_of(deployment)
     known = capabilities(release or NEWEST)
@@ -82,6 +95,7 @@ def wire(deployment: EPDDeployment, *, local: bool = False, defaults: Defaults |
         topology=topology,
         embeddings=_embeddings(deployment, release, kept, local=local) if Role.ENCODE in roles else None,
         kv=_kv(deployment, kept) if Role.PREFILL in roles else None,
+        model=facts_of(spec.model.architecture, model_config),
         instances=MappingProxyType({role: _instance(deployment, role, known) for role in roles}),
     )
 

@@ -1,5 +1,6 @@
 """What a case of a rule is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ class Breaks:
     name: str = "m"
     remedy: str = ""
     """Words that the remedy must have."""
+    config: Mapping[str, Any] | None = None
+    """The model's config.json, where it is at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Spares:
     spec: str
     name: str = "m"
     local: bool = False
+    config: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

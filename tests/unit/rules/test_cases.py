@@ -16,12 +16,17 @@ from tests.unit.rules.cases import (
     embeddings,
     environment,
     extra_config,
+    flag_needs,
     flags,
     kv,
+    media,
     memory,
+    models,
+    mooncake,
     naming,
     overlay,
     preprocessing,
+    processor,
     proxy,
     releases,
     resources,
@@ -34,9 +39,12 @@ MODULES = (
     releases,
     topology,
     naming,
+    models,
     preprocessing,
+    processor,
     embeddings,
     eccpu,
+    mooncake,
     kv,
     extra_config,
     devices,
@@ -45,6 +53,8 @@ MODULES = (
     resources,
     arguments,
     flags,
+    flag_needs,
+    media,
     environment,
     proxy,
     rollout,
@@ -70,7 +80,7 @@ def test_every_rule_has_a_case_that_breaks_it_and_a_near_miss() -> None:
 
 @pytest.mark.parametrize(("rule", "breaks"), BREAKS)
 def test_one_mistake_is_one_finding(rule: str, breaks: Breaks) -> None:
-    found = findings(breaks.spec, name=breaks.name)
+    found = findings(breaks.spec, name=breaks.name, config=breaks.config)
     assert [(finding.rule, finding.path, finding.value) for finding in found] == [(rule, breaks.path, breaks.value)]
     assert breaks.remedy in found[0].remedy
     assert found[0].severity is rule_named(rule).severity
@@ -79,13 +89,13 @@ def test_one_mistake_is_one_finding(rule: str, breaks: Breaks) -> None:
 @pytest.mark.parametrize(("rule", "breaks"), BREAKS)
 def test_without_the_rule_nothing_says_it(rule: str, breaks: Breaks) -> None:
     others = tuple(other for other in RULES if other.id != rule)
-    found = check(wiring(breaks.spec, name=breaks.name), others)
+    found = check(wiring(breaks.spec, name=breaks.name, config=breaks.config), others)
     assert rule not in [finding.rule for finding in found]
 
 
 @pytest.mark.parametrize(("rule", "spares"), SPARES)
 def test_near_misses_are_clean(rule: str, spares: Spares) -> None:
-    assert findings(spares.spec, name=spares.name, local=spares.local) == []
+    assert findings(spares.spec, name=spares.name, local=spares.local, config=spares.config) == []
 
 
 INSTRUCTIONS = (
@@ -112,7 +122,7 @@ def complaints(finding: Finding) -> list[str]:
 
 @pytest.mark.parametrize(("rule", "breaks"), BREAKS)
 def test_words_of_findings(rule: str, breaks: Breaks) -> None:
-    for finding in findings(breaks.spec, name=breaks.name):
+    for finding in findings(breaks.spec, name=breaks.name, config=breaks.config):
         assert complaints(finding) == [], str(finding)
         assert finding.path.startswith(("spec.", "metadata."))
 

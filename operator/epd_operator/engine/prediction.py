@@ -1,0 +1,81 @@
+"""What vLLM will make of an instance: the facts that it derives by itself when it starts.
+
+Sources: config/vllm.py of 0.28 to 0.33 (`_resolve_mm_encoder_only`, `_resolve_mm_embedding_inputs`,
+`use_v2_model_runner`), engine/arg_utils.py; compared with the real configuration of every release.
+"""
+
+from dataclasses import dataclass
+
+from epd_operator.api.device import DeviceType
+from epd_operator.api.role import Topology
+from epd_operator.engine.instance import Instance
+from epd_operator.engine.release import Release
+from epd_operator.engine.wiring import Wiring
+
+EMBEDS_DERIVED_SINCE = Release(0, 30)
+LANGUAGE_MODEL_ONLY_HELD_SINCE = Release(0, 33)
+"""A KV consumer that only runs the language model takes no embeddings, unless told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One instance as vLLM will configure itself."""
+
+    encode_only: bool
+    """Only the encoder is loaded and run."""
+    allow_missing_mm_embeddings: bool
+    """Items may come as metadata only."""
+    enable_mm_embeds: bool
+    """Items may come as embeddings."""
+    mm_processor_device: str
+    """Where media become tensors."""
+    prefix_caching: bool
+    v2_model_runner: bool
+
+
+def predict(wiring: Wiring, instance: Instance) -> Prediction:
+    """What vLLM makes of an instance that it accepts; an unknown architecture is taken for multimodal."""
+    multimodal = wiring.capabilities.multimodal(wiring.model.architecture or "") is not False
+    encode_only = multimodal and instance.ec_role == "ec_producer"
+    missing = multimodal and _takes_metadata(wiring, instance)
+    return Prediction(
+        encode_only=encode_only,
+        allow_missing_mm_embeddings=missing,
+        enable_mm_embeds=multimodal and _takes_embeddings(wiring, instance, missing=missing),
+        mm_processor_device=instance.preprocessing_device if multimodal else "cpu",
+        prefix_caching=_caches_prefixes(instance),
+        v2_model_runner=_runs_v2(wiring, instance),
+    )
+
+
+def _takes_metadata(wiring: Wiring, instance: Instance) -> bool:
+    if instance.ec_role == "ec_consumer":
+        return True
+    if instance.kv_role != "kv_consumer":
+        return False
+    held = wiring.release is None or wiring.release.minor_key >= LANGUAGE_MODEL_ONLY_HELD_SINCE.minor_key
+    return not (held and instance.user_value("--language-model-only"))
+
+
+def _takes_embeddings(wiring: Wiring, instance: Instance, *, missing: bool) -> bool:
+    derived = wiring.release is None or wiring.release.minor_key >= EMBEDS_DERIVED_SINCE.minor_key
+    if derived:
+        return missing
+    # Before, the operator says so on every consumer.
+    return instance.ec_role != "ec_producer" and wiring.topology is not Topology.PD
+
+
+def _caches_prefixes(instance: Instance) -> bool:
+    if instance.ec_role == "ec_producer":
+        return False
+    wanted = instance.user_value("--enable-prefix-caching")
+    return True if wanted is None else bool(wanted)
+
+
+def _runs_v2(wiring: Wiring, instance: Instance) -> bool:
+    written = instance.env.get("VLLM_USE_V2_MODEL_RUNNER")
+    if wiring.embeddings_by("ECCPUConnector") is not None and instance.ec_role is not None:
+        return True  # the operator sets the variable
+    if written is not None and written.variable.value is not None:
+        return written.variable.value not in ("0", "")
+    return instance.device_type is not DeviceType.CPU

@@ -1,0 +1,171 @@
+"""Flags that vLLM takes only together with another one, or only with some values: seen by asking it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from epd_operator.api.finding import Severity
+from epd_operator.engine.instance import Instance
+from epd_operator.engine.release import OLDEST, Release
+from epd_operator.engine.rules.rule import Broken, Kind, rule
+from epd_operator.engine.wiring import Wiring
+
+Values = Mapping[str, Any]
+
+
+class Need(NamedTuple):
+    """What a flag needs of the others."""
+
+    flag: str
+    holds: Callable[[Any, Values], bool]
+    """Whether vLLM accepts it: the flag's value, and all values of the instance's line."""
+    message: str
+    """Why it is wrong, without what vLLM does then."""
+    remedy: str
+    since: Release = OLDEST
+    until: Release | None = None
+
+
+def _with(*flags: str) -> Callable[[Any, Values], bool]:
+    """Needed when the flag is on or has a value: one of these others."""
+    return lambda value, values: not value or any(values.get(flag) for flag in flags)
+
+
+def _beside(flag: str, *wanted: Any) -> Callable[[Any, Values], bool]:
+    """Needed when the flag is on or has a value: another with one of these values."""
+    return lambda value, values: not value or values.get(flag) in wanted
+
+
+def _at_least(least: float) -> Callable[[Any, Values], bool]:
+    return lambda value, _: not isinstance(value, int | float) or value >= least
+
+
+_SHM = "--mm-processor-cache-type"
+_FP8 = "--mm-encoder-attn-dtype"
+_NUMA = "--numa-bind"
+NEEDS = (
+    Need(
+        "--enable-auto-tool-choice",
+        _with("--tool-call-parser"),
+        "it works only with --tool-call-parser",
+        "add --tool-call-parser",
+    ),
+    Need(
+        "--enable-log-outputs",
+        _with("--enable-log-requests"),
+        "it works only with --enable-log-requests",
+        "add --enable-log-requests",
+    ),
+    Need(
+        "--collect-detailed-traces",
+        _with("--otlp-traces-endpoint"),
+        "it works only with --otlp-traces-endpoint",
+        "add --otlp-traces-endpoint",
+    ),
+    Need(
+        "--mm-shm-cache-max-object-size-mb",
+        lambda value, values: value == 128 or values.get(_SHM) == "shm",
+        "it may only be set with --mm-processor-cache-type shm",
+        "add --mm-processor-cache-type shm, or remove it",
+    ),
+    *(
+        Need(flag, _beside(_FP8, "fp8"), "it works only with --mm-encoder-attn-dtype fp8", f"add {_FP8} fp8")
+        for flag in ("--mm-encoder-fp8-scale-path", "--mm-encoder-fp8-scale-save-path")
+    ),
+    *(
+        Need(flag, _with(_NUMA), "it works only with --numa-bind", "add --numa-bind")
+        for flag in ("--numa-bind-nodes", "--numa-bind-cpus")
+    ),
+    Need(
+        "--mamba-ssu-algorithm",
+        _beside("--mamba-backend", "FLASHINFER", "flashinfer"),
+        "it works only with --mamba-backend flashinfer",
+        "add --mamba-backend flashinfer, or remove it",
+    ),
+    Need(
+        "--enable-mamba-cache-stochastic-rounding",
+        _beside("--mamba-ssm-cache-dtype", "float16"),
+        "it works only with --mamba-ssm-cache-dtype float16",
+        "add --mamba-ssm-cache-dtype float16",
+    ),
+    Need(
+        "--offload-backend",
+        lambda value, values: (
+            value != "prefetch"
+            or (values.get("--offload-group-size") or 0) >= (values.get("--offload-num-in-group") or 1)
+        ),
+        "prefetch works only with --offload-group-size of at least --offload-num-in-group",
+        "add --offload-group-size",
+    ),
+    Need(
+        "--return-sampling-mask",
+        _beside("--logprobs-mode", "processed_logprobs"),
+        "it works only with --logprobs-mode processed_logprobs",
+        "add --logprobs-mode processed_logprobs",
+    ),
+    Need(
+        "--per-request-spec-decode-metrics",
+        lambda value, values: value in (None, "none") or bool(values.get("--speculative-config")),
+        "it works only with --speculative-config",
+        "add --speculative-config, or remove it",
+    ),
+    Need(
+        "--enable-per-request-metrics",
+        lambda value, values: not (value and values.get("--disable-log-stats")),
+        "it works only without --disable-log-stats",
+        "remove --disable-log-stats",
+    ),
+    Need(
+        "--ray-workers-use-nsight",
+        _beside("--distributed-executor-backend", "ray"),
+        "it works only where workers run with Ray, and here they do not",
+        "remove it",
+    ),
+    Need(
+        "--max-num-active-seqs",
+        lambda value, values: not isinstance(value, int) or value <= (values.get("--max-num-seqs") or 1024),
+        "it may not be larger than --max-num-seqs",
+        "lower it, or raise --max-num-seqs",
+    ),
+    Need("--sse-keep-alive-interval", _at_least(0), "it may not be negative", "use 0 to switch it off"),
+)
+
+
+@rule(
+    id="args-need",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="Flags that work only together with another one, or only with some values, are given so.",
+    why="vLLM refuses to start.",
+    source="vLLM config/ and entrypoints/, 0.28 to 0.33; asked of each",
+    proved=True,
+    needs_release=True,
+)
+def need(wiring: Wiring) -> Iterator[Broken]:
+    """A flag without the one that it needs."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        values = instance.args.values
+        for wanted in NEEDS:
+            given = instance.args.last(wanted.flag)
+            if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
+                continue
+            path = instance.arg_path(given)
+            if path not in seen and not _has_problem(instance, given.index):
+                seen.add(path)
+                yield Broken(path, instance.written(given), f"{wanted.message} (vLLM refuses to start)", wanted.remedy)
+
+
+def _applies(wanted: Need, release: Release | None) -> bool:
+    if release is None:
+        return False
+    return release.minor_key >= wanted.since.minor_key and (
+        wanted.until is None or release.minor_key < wanted.until.minor_key
+    )
+
+
+def _has_problem(instance: Instance, index: int) -> bool:
+    """Whether another rule already says that the argument itself is wrong."""
+    return any(problem.index == index for problem in instance.args.problems)
+
+
+RULES = (need,)

@@ -1,0 +1,44 @@
+"""Cases of the rule about flags that need another one."""
+
+from tests.unit.rules.case import Breaks, Case, Spares
+
+
+def _args(*words: str) -> str:
+    return "decode: {args: [" + ", ".join(f"'{word}'" for word in words) + "]}"
+
+
+_PATH = "spec.decode.args[0]"
+_PAIRS = (
+    (("--enable-auto-tool-choice",), ("--tool-call-parser", "hermes")),
+    (("--enable-log-outputs",), ("--enable-log-requests",)),
+    (("--collect-detailed-traces", "all"), ("--otlp-traces-endpoint", "http://collector:4317")),
+    (("--mm-shm-cache-max-object-size-mb", "64"), ("--mm-processor-cache-type", "shm")),
+    (("--mm-encoder-fp8-scale-path", "/scales"), ("--mm-encoder-attn-dtype", "fp8")),
+    (("--mm-encoder-fp8-scale-save-path", "/scales"), ("--mm-encoder-attn-dtype", "fp8")),
+    (("--numa-bind-nodes", "0"), ("--numa-bind",)),
+    (("--numa-bind-cpus", "0-3"), ("--numa-bind",)),
+    (("--mamba-ssu-algorithm", "simple"), ("--mamba-backend", "flashinfer")),
+    (("--enable-mamba-cache-stochastic-rounding",), ("--mamba-ssm-cache-dtype", "float16")),
+    (("--offload-backend", "prefetch"), ("--offload-group-size", "2")),
+    (("--return-sampling-mask",), ("--logprobs-mode", "processed_logprobs")),
+    (("--per-request-spec-decode-metrics", "summary"), ("--speculative-config", '{"method": "ngram"}')),
+    (("--ray-workers-use-nsight",), ("--distributed-executor-backend", "ray")),
+    (("--max-num-active-seqs", "2048"), ("--max-num-seqs", "4096")),
+)
+
+CASES = (
+    Case(
+        "args-need",
+        (
+            *(Breaks(_args(*flag), _PATH, " ".join(flag)) for flag, _ in _PAIRS),
+            Breaks(_args("--sse-keep-alive-interval", "-1"), _PATH, "--sse-keep-alive-interval -1"),
+            Breaks(_args("--enable-per-request-metrics", "--disable-log-stats"), _PATH, "--enable-per-request-metrics"),
+        ),
+        (
+            *(Spares(_args(*flag, *other)) for flag, other in _PAIRS if flag[0] != "--mm-shm-cache-max-object-size-mb"),
+            Spares(_args("--mm-shm-cache-max-object-size-mb", "128")),
+            Spares(_args("--no-enable-auto-tool-choice")),
+            Spares(_args("--offload-backend", "uva")),
+        ),
+    ),
+)

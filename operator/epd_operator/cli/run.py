@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from epd_operator.cli.findings import EXIT_FINDINGS, exit_status, judge_files, output_option, print_findings
-from epd_operator.local.errors import LocalError
+from epd_operator.cli.findings import exit_status, judge_files, output_option, print_findings
 from epd_operator.local.launch import Options, launch
 from epd_operator.local.reporter import choose
 from epd_operator.plan.build import build
@@ -55,10 +54,6 @@ def command(  # noqa: PLR0917  (click calls it by name)
     reporter = choose(output)
     try:
         status = launch(build(chosen[0].deployment, local=True), options, reporter, os.environ)
-    except LocalError as error:
-        reporter.close()
-        click.echo(f"error: {error}", err=True)
-        status = EXIT_FINDINGS
     finally:
         reporter.close()
     sys.exit(status)

@@ -50,6 +50,11 @@ def planned(plan: Plan, vllm: Vllm, directory: Path, programs: Sequence[Program]
     return Event("planned", text, data)
 
 
+def refused(reason: str) -> Event:
+    """The plan cannot be run here."""
+    return Event("refused", reason, is_problem=True)
+
+
 def starting(program: Program, pid: int) -> Event:
     """An instance was started."""
     data = {"pid": pid, "url": program.url, "log": str(program.log)}

@@ -52,13 +52,24 @@ class Options:
 def launch(plan: Plan, options: Options, reporter: Reporter, environ: Mapping[str, str]) -> int:
     """Run a plan until a signal asks to stop or an instance dies; returns the exit status.
 
-    Raises LocalError where the plan cannot be run on this machine; nothing is left then either.
+    Where the plan cannot be run on this machine the reporter is told why. In each case nothing is left.
     """
+    with StopSignals() as signals:
+        try:
+            return _launch(plan, options, reporter, environ, signals)
+        except LocalError as error:
+            # Ctrl-C reaches the programs that are asked for their version too, and then they say nothing.
+            if signals.asked:
+                return EXIT_SIGNAL + signals.received[0]
+            reporter.report(events.refused(str(error)))
+            return EXIT_FAILED
+
+
+def _launch(plan: Plan, options: Options, reporter: Reporter, environ: Mapping[str, str], signals: StopSignals) -> int:
+    _check(plan, options)
+    vllm = find_vllm(options.vllm, environ, plan.release)
+    shares = share_out(demands(plan), environ)
     with contextlib.ExitStack() as stack:
-        signals = stack.enter_context(StopSignals())
-        _check(plan, options)
-        vllm = find_vllm(options.vllm, environ, plan.release)
-        shares = share_out(demands(plan), environ)
         workspace = Workspace.create(options.logs)
         stack.callback(workspace.remove)
         ports = stack.enter_context(HeldPorts())

@@ -11,8 +11,10 @@ MAX_LINE = 400
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _ERROR = re.compile(r"(?:^|[\s.(])(?:[A-Za-z_]*(?:Error|Exception)|error): \S")
-# vLLM's API server reports the engine's failure in these words, which name no cause.
-_HEARSAY = ("See root cause above", "Engine core initialization failed")
+# vLLM's API server reports its engine's failure in these words, which name no cause (v1/engine/, vLLM 0.32).
+_HEARSAY = ("See root cause above", "Engine core initialization failed", "EngineDeadError")
+# The last resort: an engine that was killed leaves no error of its own, only this.
+_ENGINE_GONE = "engine core exited unexpectedly"
 
 
 def last_lines(path: Path, count: int) -> list[str]:
@@ -26,8 +28,10 @@ def cause(path: Path) -> str | None:
 
 
 def first_error(lines: Sequence[str]) -> str | None:
-    """The first line that names an error of its own."""
-    return next((line for line in lines if _ERROR.search(line) and not any(words in line for words in _HEARSAY)), None)
+    """The first line that names an error of its own, else the one that says that the engine is gone."""
+    own = (line for line in lines if _ERROR.search(line) and not any(words in line for words in _HEARSAY))
+    gone = (line for line in lines if _ENGINE_GONE in line)
+    return next(own, None) or next(gone, None)
 
 
 def _tail(path: Path) -> list[str]:

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Protocol, TextIO
 
@@ -61,7 +60,7 @@ class LiveReporter:
 
         self._console = Console(stderr=True, highlight=False)
         self._states: dict[str, tuple[str, str]] = {}
-        self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
         self._live.start()
 
     def report(self, event: Event) -> None:
@@ -71,10 +70,10 @@ class LiveReporter:
                 self.close()
                 _write(sys.stdout, event.text)
                 return
-            if event.instance is not None and event.kind in _COLOURS:
-                self._states[event.instance] = (_COLOURS[event.kind], event.text)
+            if event.instance is not None:
+                self._states[event.instance] = (_COLOURS.get(event.kind, "red"), event.text)
                 self._live.update(self._table(), refresh=True)
-            if event.kind != "waiting":
+            if event.instance is None or event.is_problem:
                 self._print(event)
 
     def close(self) -> None:
@@ -99,7 +98,7 @@ class LiveReporter:
         return table
 
 
-_COLOURS = {"starting": "yellow", "waiting": "yellow", "ready": "green", "died": "red", "timeout": "red"}
+_COLOURS = {"starting": "yellow", "waiting": "yellow", "ready": "green"}
 
 
 def lines_of(event: Event) -> list[str]:
@@ -117,12 +116,6 @@ def choose(output: str) -> Reporter:
         with suppress(ImportError):
             return LiveReporter()
     return LineReporter()
-
-
-def report_all(reporter: Reporter, events: Iterable[Event]) -> None:
-    """Report several events."""
-    for event in events:
-        reporter.report(event)
 
 
 def _write(stream: TextIO, line: str) -> None:

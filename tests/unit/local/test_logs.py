@@ -12,6 +12,10 @@ ENGINE_DIED = [
     "(Worker pid=1) ERROR 11-29 18:04:36 [core.py:1] ValueError: num_gpu_blocks is too small",
     "(APIServer pid=2) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
 ]
+ENGINE_KILLED = [
+    "(APIServer pid=2) WARNING [core_client.py:817] [shutdown] MPClient: engine core exited unexpectedly; starting",
+    "(APIServer pid=2) ERROR [async_llm.py:906] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered",
+]
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,7 @@ ENGINE_DIED = [
             ["pydantic_core._pydantic_core.ValidationError: 1 error"] * 2,
             "pydantic_core._pydantic_core.ValidationError: 1 error",
         ),
+        (ENGINE_KILLED, ENGINE_KILLED[0]),
         (["INFO: no error here", "Error:"], None),
         ([], None),
     ],

@@ -2,6 +2,7 @@ import io
 import json
 import os
 import pty
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,12 +63,21 @@ def terminal(monkeypatch: pytest.MonkeyPatch, term: str) -> Iterator[int]:
     os.close(master)
 
 
+def read_all(descriptor: int) -> str:
+    """What was written to the terminal."""
+    shown = b""
+    while select.select([descriptor], [], [], 0)[0]:
+        shown += os.read(descriptor, 65536)
+    return shown.decode()
+
+
 def test_live_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with terminal(monkeypatch, "xterm") as other_end:
         reporter = choose("text")
         assert isinstance(reporter, LiveReporter)
         report(reporter)
-        shown = os.read(other_end, 65536).decode()
+        sys.stderr.flush()
+        shown = read_all(other_end)
     assert "serves after 42 s" in shown
     assert "last words" in shown
     assert capsys.readouterr().out == "ready http://127.0.0.1:1\n"

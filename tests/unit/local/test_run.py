@@ -1,5 +1,6 @@
 """`epd run` from the outside, with a stand-in for vLLM: how it starts, fails and ends, and what it leaves."""
 
+import json
 import os
 import signal
 import socket
@@ -191,6 +192,26 @@ def test_a_port_that_is_taken(write: Callable[..., Path], models: Path, fake: En
         _, errors = process.communicate(timeout=END)
     assert process.returncode == 1
     assert f"--port {port}: another program listens there" in errors
+
+
+def test_a_refusal_as_json(write: Callable[..., Path], models: Path, fake: EngineEnvironment) -> None:
+    process = epd_run(write("quickstart"), models, fake, "--vllm", "/nowhere/vllm", "-o", "json")
+    out, _ = process.communicate(timeout=END)
+    said = json.loads(out)
+    assert (process.returncode, said["event"]) == (1, "refused")
+    assert said["message"].startswith("--vllm: no program /nowhere/vllm")
+
+
+def test_a_signal_before_anything_has_started(
+    write: Callable[..., Path], models: Path, fake: EngineEnvironment, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    fake.vllm.write_text(f"#!/bin/sh\ntouch {asked}\nsleep 1\nexit 1\n")
+    process = epd_run(write("quickstart"), models, fake)
+    assert until(asked.exists, END)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=END)
+    assert (process.returncode, errors) == (128 + signal.SIGINT, "")
 
 
 def test_another_release_is_refused(write: Callable[..., Path], models: Path, fake: EngineEnvironment) -> None:

@@ -53,8 +53,8 @@ class Item:
     extras: bytes
     """Other members of the part, each with a comma before it."""
     run: Run | None
-    url: str
-    """The URL if it is not inline data, else empty."""
+    url: str | None
+    """The URL, None for inline data."""
     uuid: str = ""
 
     def written(self, body: memoryview, *, with_uuid: bool = True) -> list[bytes | memoryview]:
@@ -129,7 +129,7 @@ def _item(scan: Scan, body: Buffer, part: Part, kind: str, media: Media) -> Item
         tail=_members(scan, body, inner.values()) + b"}",
         extras=_members(scan, body, outer),
         run=remainder.runs[token[0]] if token else None,
-        url="" if inline else _exact(body, source),
+        url=None if inline else _exact(body, source),
     )
 
 

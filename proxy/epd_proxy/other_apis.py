@@ -36,7 +36,7 @@ def plain_chat(body: Buffer) -> bool:
     for _ in range(_MANY):
         if at < 0:
             return find(b"\0") < 0 and (find(b"\\") < 0 or find(b"\\u00") < 0)
-        if body[at + 1 : at + 3] in _AFTER_UNDERSCORE:
+        if bytes(body[at + 1 : at + 3]) in _AFTER_UNDERSCORE:
             return False
         at = find(b"_", at + 1)
     return False

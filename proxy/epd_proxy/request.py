@@ -14,9 +14,17 @@ from epd_proxy.scanner import Buffer
 if TYPE_CHECKING:
     from epd_proxy.server import ClientConnection
 
-_PROCESS: Final = secrets.token_hex(4).encode()
+_PROCESS = secrets.token_hex(4).encode()
 _numbers: Final = count(1)
 _ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+
+
+def renew_ids() -> None:
+    """Make ids differ from those of the process that this one was forked from."""
+    global _PROCESS  # noqa: PLW0603  one name for each process
+    _PROCESS = secrets.token_hex(4).encode()
+
+
 _heads: dict[tuple[int, bytes], bytes] = {}
 
 JSON: Final = b"application/json"

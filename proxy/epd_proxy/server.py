@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import httptools
 
+from epd_proxy import log
 from epd_proxy.errors import ProxyError
 from epd_proxy.request import Kind, Request
 
@@ -266,6 +267,9 @@ class ClientConnection(asyncio.Protocol):
             self.service.handle(request)
         except ProxyError as error:
             request.fail(error)
+        except Exception:
+            log.exception("request failed", request=request.id.decode("latin-1"))
+            request.fail(ProxyError(500, "the proxy failed; its log says how"))
 
     def request_done(self, request: Request) -> None:
         """Go on after an answer was written."""
@@ -404,7 +408,11 @@ _REPEATED: Final = b""
 
 def _check_head(request: Request, headers: dict[bytes, bytes], data: bytes, *, chunked: bool) -> None:
     line = data.find(b"\r\n")
-    if not data.startswith(b"HTTP/1.1", line - 8):
+    if data.count(b" ", 0, line) != 2:
+        raise ProxyError(400, "the request line is not METHOD SP TARGET SP VERSION", close=True)
+    if not data.startswith(b" HTTP/1.1", line - 9):
+        if not data.startswith(b" HTTP/1.0", line - 9):
+            raise ProxyError(505, "only HTTP/1.1 and HTTP/1.0 are spoken here", close=True)
         request.plain, request.keep_alive = True, False
     elif b"host" not in headers:
         raise ProxyError(400, "the request has no Host header", close=True)

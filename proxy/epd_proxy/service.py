@@ -113,7 +113,7 @@ class Service:
             raise MalformedError("the body has no messages")
         items = find_items(scanned, request.body, self._core.config.media)
         for item in items:
-            if item.url:
+            if item.url is not None:
                 self._core.policy.host(item.url)
         if items:
             self._name(request, items)
@@ -226,7 +226,7 @@ class Service:
         nonce = b"" if media.urls_immutable else secrets.token_bytes(16)
         for item in items:
             about = item.about()
-            if item.url:
+            if item.url is not None:
                 item.uuid = namer.name(item.url.encode(errors="replace"), b"url\0" + nonce + about)
                 continue
             run = item.run

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 
+from epd_proxy import log
+
 if TYPE_CHECKING:
     from epd_proxy.pool import EnginePool
 
@@ -201,6 +203,10 @@ class EngineConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(Trouble.PROTOCOL, f"sent what is not HTTP: {error}")
+            return
+        except Exception:
+            log.exception("answer failed", role=self.pool.role)
+            self._fail(Trouble.PROTOCOL, "sent what this proxy failed at")
             return
         head = self._head
         if head is None or head.status < 200:

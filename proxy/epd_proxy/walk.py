@@ -119,7 +119,7 @@ class Walk:
 
     async def _check_urls(self) -> None:
         policy = self._core.policy
-        hosts = dict.fromkeys(host for item in self._items if item.url and (host := policy.host(item.url)))
+        hosts = dict.fromkeys(host for item in self._items if item.url is not None and (host := policy.host(item.url)))
         for host in hosts:
             await policy.check_addresses(host)
 

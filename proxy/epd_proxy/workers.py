@@ -22,6 +22,7 @@ from epd_proxy import log
 from epd_proxy.content_uuid import random_key
 from epd_proxy.options import Options
 from epd_proxy.process import Process, bound, serve
+from epd_proxy.request import renew_ids
 
 RESTART_SECONDS: Final = 1.0
 _SNAPSHOT_SECONDS: Final = 2.0
@@ -100,6 +101,7 @@ def _supervise(children: _Children, start: Callable[[int], None], workers: int) 
 def _work(options: Options, port: int, folder: Path, number: int) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_DFL)
+    renew_ids()
     listener = bound(options.config.listen.host, port, shared=True)
     peers = Peers(folder, number, options.config.listen.workers)
     return serve(options, listener, options.config.listen.workers, peers.attach, announce=number == 0)

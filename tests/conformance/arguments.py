@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from epd_operator.engine.capabilities import Capabilities, Flag
 
@@ -31,6 +31,131 @@ TEXTS = ("auto", "none", "None", "", "x", "a b", "AUTO", "-", "a,b", "./file", "
 JSONS = ("{}", '{"a": 1}', "[]", "1", "null", "{", '{"a": [1, 2]}', '{"b": 8k}', "text", "None", "")
 FIELD_VALUES: tuple[object, ...] = (1, 0, -1, 1.5, "x", "2", True, None, [], {}, "true")
 UNKNOWN = ("--no-such-flag", "--tensor-paralel-size", "--mm-encoder", "--en", "-x", "-tpp", "stray", "-1")
+
+_FILES = "names a file, a folder, a repository or a class that the test machine does not have"
+_MODEL = "only for some models, which the test models are not"
+_HARDWARE = "depends on kernels and devices that are only pretended"
+_INSIDE = "a JSON flag whose class compares its fields with each other or with the model; names and types are checked"
+NOT_SWEPT = {
+    "--config": _FILES,
+    "--help": "ends the process",
+    **dict.fromkeys(
+        (
+            "--chat-template",
+            "--download-dir",
+            "--generation-config",
+            "--hf-config-path",
+            "--io-processor-plugin",
+            "--log-config-file",
+            "--logits-processors",
+            "--middleware",
+            "--mm-encoder-fp8-scale-path",
+            "--mm-encoder-fp8-scale-save-path",
+            "--reasoning-parser-plugin",
+            "--revision",
+            "--scheduler-cls",
+            "--spec-method",
+            "--spec-model",
+            "--spec-tokens",
+            "--speculative-config",
+            "--tokenizer",
+            "--tokenizer-revision",
+            "--tokenizer-mode",
+            "--tool-parser-plugin",
+            "--worker-cls",
+            "--worker-extension-cls",
+            "--distributed-executor-backend",
+            "--load-format",
+            "--model-impl",
+            "--config-format",
+        ),
+        _FILES,
+    ),
+    **dict.fromkeys(
+        (
+            "--aux-output-config",
+            "--convert",
+            "--enable-elastic-ep",
+            "--enable-eplb",
+            "--enable-expert-parallel",
+            "--enable-fault-tolerance",
+            "--enable-return-routed-experts",
+            "--engram-config",
+            "--eplb-config",
+            "--mamba-block-size",
+            "--mamba-cache-mode",
+            "--mamba-ssu-algorithm",
+            "--model-class-overrides",
+            "--moe-backend",
+            "--reasoning-config",
+            "--runner",
+            "--use-replayssm",
+            "--hf-overrides",
+            "--kv-sharing-fast-prefill",
+        ),
+        _MODEL,
+    ),
+    **dict.fromkeys(
+        (
+            "--all2all-backend",
+            "--attention-backend",
+            "--cpu-offload-gb",
+            "--dcp-comm-backend",
+            "--decode-context-parallel-size",
+            "--dcp-kv-cache-interleave-size",
+            "--dtype",
+            "--enable-batch-sharded-sampling",
+            "--enable-cumem-allocator",
+            "--enable-dbo",
+            "--enable-sleep-mode",
+            "--gdn-prefill-backend",
+            "--kda-decode-backend",
+            "--kda-prefill-backend",
+            "--kv-cache-dtype",
+            "--kv-offloading-backend",
+            "--kv-offloading-size",
+            "--linear-backend",
+            "--mm-encoder-attn-backend",
+            "--mm-encoder-attn-dtype",
+            "--numa-bind",
+            "--numa-bind-cpus",
+            "--numa-bind-nodes",
+            "--offload-backend",
+            "--offload-group-size",
+            "--offload-num-in-group",
+            "--quantization",
+            "--ubatch-size",
+        ),
+        _HARDWARE,
+    ),
+    **dict.fromkeys(
+        (
+            "--additional-config",
+            "--attention-config",
+            "--compilation-config",
+            "--custom-histogram-buckets",
+            "--diffusion-config",
+            "--ec-manager-config",
+            "--ir-op-priority",
+            "--kernel-config",
+            "--kv-events-config",
+            "--logging-config",
+            "--pooler-config",
+            "--profiler-config",
+            "--quantization-config",
+            "--structured-outputs-config",
+            "--watermark-config",
+            "--weight-transfer-config",
+        ),
+        _INSIDE,
+    ),
+}
+"""Flags that the sweep leaves out, and why."""
+
+
+def swept(capabilities: Capabilities) -> list[Flag]:
+    """The flags of a release from which the sweep draws."""
+    return [flag for name, flag in capabilities.flags.items() if name not in NOT_SWEPT]
 
 
 def random_value(rng: random.Random, flag: Flag, capabilities: Capabilities) -> str:
@@ -86,11 +211,11 @@ def spelled(rng: random.Random, flag: Flag) -> str:
     return name
 
 
-def random_argument(rng: random.Random, capabilities: Capabilities, flag: Flag | None = None) -> list[str]:
-    """One flag with what belongs to it, or something that is none."""
-    if flag is None and rng.random() < 0.08:
+def random_argument(rng: random.Random, capabilities: Capabilities, flags: Sequence[Flag] | None = None) -> list[str]:
+    """One of `flags` (of all) with what belongs to it, or something that is none."""
+    if rng.random() < 0.08:
         return [rng.choice(UNKNOWN)]
-    flag = flag or rng.choice(list(capabilities.flags.values()))
+    flag = rng.choice(flags or list(capabilities.flags.values()))
     name = spelled(rng, flag)
     if not flag.takes_value:
         return [f"{name}=true"] if rng.random() < 0.03 else [name]

@@ -1,10 +1,18 @@
 """Random objects: every pair of role, topology, device, preprocessing, connector and parallelism comes up."""
 
+import json
+import math
 import random
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from epd_operator.engine.capabilities import Capabilities
-from tests.conformance.arguments import random_argument
+from epd_operator.engine.capabilities import Capabilities, Flag
+from tests.conformance.arguments import random_argument, swept
+
+DEVICES = 8
+"""Of the pretended node: how many a real one has is a fact of the cluster."""
+MODEL_FLAGS = ("--max-model-len",)
 
 EC_CONNECTORS = ("ECExampleConnector", "ECCPUConnector", "ECMooncakeConnector", "NopeConnector")
 KV_CONNECTORS = (
@@ -30,34 +38,44 @@ ENV = (
 DEVICES_IN_KWARGS = ("cuda", "cuda:1", "CUDA", "cpu", "CPU", "xpu", "junk", "auto", 0, None)
 
 
-def random_object(rng: random.Random, capabilities: Capabilities, models: dict[str, str]) -> dict[str, Any]:
-    """A document of the release. `models`: name of a test model -> its architecture."""
-    model = rng.choice(sorted(models))
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A random object, and whether the operator is given the model's config.json."""
+
+    document: dict[str, Any]
+    model: str
+    known: bool
+
+
+def random_object(rng: random.Random, capabilities: Capabilities, models: Mapping[str, str]) -> Drawn:
+    """An object of the release. `models`: name of a test model -> its architecture."""
+    known = rng.random() < 0.7
+    model = rng.choice(sorted(name for name in models if known or name != "text"))
+    # Without the model's configuration nobody can know these.
+    flags = [flag for flag in swept(capabilities) if known or flag.name not in MODEL_FLAGS]
     spec: dict[str, Any] = {"model": {"id": f"./{model}", "volume": CLAIM}}
     if rng.random() < 0.5:
         spec["model"]["architecture"] = models[model]
     spec["engine"] = {"version": capabilities.version}
     spec["device"] = {"type": rng.choice(("CUDA", "CUDA", "CUDA", "CPU"))}
-    spec["decode"] = _role(rng, capabilities, "decode")
+    spec["decode"] = _role(rng, capabilities, flags, "decode")
     if rng.random() < 0.75:
-        spec["encode"] = _role(rng, capabilities, "encode")
+        spec["encode"] = _role(rng, capabilities, flags, "encode")
         spec["transfer"] = {"embeddings": _embeddings(rng)}
     if rng.random() < 0.5:
-        spec["prefill"] = _role(rng, capabilities, "prefill")
+        spec["prefill"] = _role(rng, capabilities, flags, "prefill")
         spec.setdefault("transfer", {})["kv"] = _kv(rng)
     if rng.random() < 0.15:
-        spec["engine"]["args"] = random_argument(rng, capabilities)
-    return {
-        "apiVersion": "epd.dev/v1alpha1",
-        "kind": "EPDDeployment",
-        "metadata": {"name": "swept"},
-        "spec": {name: value for name, value in spec.items() if value is not None},
-    }
+        spec["engine"]["args"] = random_argument(rng, capabilities, flags)
+    document = {"apiVersion": "epd.dev/v1alpha1", "kind": "EPDDeployment", "metadata": {"name": "swept"}, "spec": spec}
+    return Drawn(document, model, known)
 
 
-def _role(rng: random.Random, capabilities: Capabilities, role: str) -> dict[str, Any]:
+def _role(rng: random.Random, capabilities: Capabilities, flags: list[Flag], role: str) -> dict[str, Any]:
     names = ("tensor", "pipeline", "data")
     degrees = {name: degree for name in names if (degree := rng.choice(DEGREES)) is not None}
+    while math.prod(degrees.values()) > DEVICES:
+        degrees.popitem()
     spec: dict[str, Any] = {"parallelism": degrees} if degrees else {}
     if rng.random() < (0.7 if role == "encode" else 0.05):
         device = rng.choice((None, "Auto", "CPU", "Accelerator"))
@@ -67,7 +85,7 @@ def _role(rng: random.Random, capabilities: Capabilities, role: str) -> dict[str
     if rng.random() < 0.05:
         spec["device"] = {"type": rng.choice(("CUDA", "CPU"))}
     if rng.random() < 0.3:
-        spec["args"] = random_argument(rng, capabilities)
+        spec["args"] = random_argument(rng, capabilities, flags)
     elif rng.random() < 0.05:
         spec["args"] = ["--mm-processor-kwargs", _kwargs(rng)]
     if rng.random() < 0.15:
@@ -77,8 +95,6 @@ def _role(rng: random.Random, capabilities: Capabilities, role: str) -> dict[str
 
 
 def _kwargs(rng: random.Random) -> str:
-    import json
-
     return json.dumps({"device": rng.choice(DEVICES_IN_KWARGS)})
 
 

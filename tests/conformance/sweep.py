@@ -7,6 +7,7 @@ where a rule says that vLLM refuses, and vLLM accepts the role. Rules that are s
 """
 
 import argparse
+import dataclasses
 import json
 import random
 import sys
@@ -23,6 +24,7 @@ from epd_operator.api.parse import parse
 from epd_operator.api.role import Role
 from epd_operator.engine.capabilities import Capabilities, capabilities
 from epd_operator.engine.command import command
+from epd_operator.engine.prediction import predict
 from epd_operator.engine.release import Release
 from epd_operator.engine.rules import RULES, check
 from epd_operator.engine.rules.rule import Kind
@@ -32,7 +34,8 @@ from tests.conformance import models
 from tests.conformance.objects import random_object
 from tests.conformance.oracle import Oracle, Verdict, oracle
 
-REFUSED = {rule.id for rule in RULES if rule.kind is Kind.REFUSED}
+REFUSED = {rule.id for rule in RULES if rule.kind is Kind.REFUSED and rule.proved}
+"""What vLLM refuses before it starts an engine; other refusals need a device or a peer."""
 ADDRESS = "10.0.0.1"
 
 
@@ -70,18 +73,18 @@ def sweep(
     architectures["text"] = "Qwen2ForCausalLM"
     report = Report()
     while report.objects < count:
-        document = random_object(rng, known, architectures)
-        parsed = parse(document)
+        drawn = random_object(rng, known, architectures)
+        parsed = parse(drawn.document)
         if parsed.deployment is None:
             raise AssertionError(f"the sweep made an object of a wrong shape: {parsed.findings}")
         report.objects += 1
-        wiring = wire(parsed.deployment)
+        wiring = wire(parsed.deployment, model_config=models.MODELS[drawn.model] if drawn.known else None)
         findings = tuple(check(wiring))
         verdicts = dict(ask(wiring, judges, folders))
         report.rules.update({finding.rule for finding in findings})
         report.accepted += not any(finding.severity is Severity.ERROR for finding in findings)
         report.disagreements += [
-            Disagreement(what, findings, verdicts, document) for what in compare(wiring, findings, verdicts)
+            Disagreement(what, findings, verdicts, drawn.document) for what in compare(wiring, findings, verdicts)
         ]
     return report
 
@@ -94,9 +97,12 @@ def ask(wiring: Wiring, judges: Mapping[str, Oracle], folders: Mapping[str, Path
         argv = [str(folder), *(word.replace("$(POD_IP)", ADDRESS) for word in line.argv[1:])]
         env = {variable.name: variable.value if variable.value is not None else ADDRESS for variable in line.env}
         platform = "cpu" if instance.device_type is DeviceType.CPU else "cuda"
-        own = {name: value for name, value in env.items() if name not in ("HOME", "HF_HOME", "XDG_CACHE_HOME")}
-        own = {name: value for name, value in own.items() if not name.endswith(("_CACHE_DIR", "_CACHE_ROOT"))}
-        yield role, judges[platform].ask(argv, own)
+        yield role, judges[platform].ask(argv, {name: value for name, value in env.items() if not _folder(name)})
+
+
+def _folder(name: str) -> bool:
+    """Whether a variable names a folder of the pod, which the test machine does not have."""
+    return name in ("HOME", "HF_HOME", "XDG_CACHE_HOME") or name.endswith(("_CACHE_DIR", "_CACHE_ROOT"))
 
 
 def compare(wiring: Wiring, findings: tuple[Finding, ...], verdicts: Mapping[Role, Verdict]) -> Iterator[str]:
@@ -110,6 +116,17 @@ def compare(wiring: Wiring, findings: tuple[Finding, ...], verdicts: Mapping[Rol
             meant = [role for role in wiring.instances if finding.path.startswith(f"spec.{role}.")]
             if not refused & set(meant or wiring.instances):
                 yield f"epd says that vLLM refuses by {finding.rule}, vLLM accepts"
+    if not errors:
+        yield from mispredicted(wiring, verdicts)
+
+
+def mispredicted(wiring: Wiring, verdicts: Mapping[Role, Verdict]) -> Iterator[str]:
+    """Facts that vLLM derives otherwise than the operator says."""
+    for role, verdict in verdicts.items():
+        predicted = dataclasses.asdict(predict(wiring, wiring.instances[role]))
+        for name, value in predicted.items() if verdict.accepted else ():
+            if verdict.derived[name] != value:
+                yield f"epd predicts {name} {value} of {role}, vLLM derives {verdict.derived[name]}"
 
 
 def main() -> int:

@@ -90,9 +90,7 @@ class Capabilities(NamedTuple):
     exact: bool  # False: the release asked for is newer (or older) than every table, the nearest one serves
     flags: Mapping[str, Flag]
     spellings: Mapping[str, Flag]  # every accepted spelling -> its flag
-    fields: Mapping[
-        str, Mapping[str, tuple[str, ...]]
-    ]  # class -> field (* any) -> types, "=x" a literal
+    fields: Mapping[str, Mapping[str, tuple[str, ...]]]  # class -> field (* any) -> types, "=x" a literal
     env: Mapping[str, str]  # vllm.envs: variable -> annotated type as source text
     ec_connectors: Mapping[str, frozenset[str]]  # connector -> extra-config keys that its code reads
     kv_connectors: Mapping[str, frozenset[str]]

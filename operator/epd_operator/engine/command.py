@@ -164,7 +164,9 @@ def _processor_device(instance: Instance) -> Iterator[Arg]:
         yield Arg("--mm-processor-device", ("cpu",), f"spec.{instance.role}.preprocessing.device: CPU", wired=True)
     elif wanted == "Accelerator":
         why = f"spec.{instance.role}.preprocessing.device: Accelerator"
-        yield Arg("--mm-processor-device", (instance.torch_device,), why, wired=True)
+        # On CPU there is none: a rule says so, and vLLM would with these words.
+        device = instance.torch_device if instance.torch_device != "cpu" else "cuda"
+        yield Arg("--mm-processor-device", (device,), why, wired=True)
 
 
 def _media_io(wiring: Wiring) -> Iterator[Arg]:

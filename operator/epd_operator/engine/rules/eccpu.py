@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
 from epd_operator.api.quantity import Quantity
 from epd_operator.api.role import Role
@@ -177,7 +178,28 @@ def _size(count: int) -> str:
     return str(Quantity.of_bytes(count))
 
 
+@rule(
+    id="eccpu-on-cpu",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="ECCPUConnector is not used by instances on CPU.",
+    why="It needs the V2 model runner, which needs Triton and so an accelerator: vLLM refuses to start.",
+    source="vLLM 0.30 ec_connector/cpu/connector.py:40, config/vllm.py; asked",
+    since=connectors.EC_CPU_NIXL_SINCE,
+    proved=True,
+)
+def eccpu_on_cpu(wiring: Wiring) -> Iterator[Broken]:
+    """An encoder or consumer on CPU."""
+    choice = wiring.embeddings_by(connectors.EC_CPU)
+    for role, instance in wiring.instances.items() if choice is not None else ():
+        if choice is not None and instance.ec_role is not None and instance.device_type is DeviceType.CPU:
+            message = f"it needs the V2 model runner, which {role} on CPU does not have (vLLM refuses to start)"
+            yield Broken(f"{choice.path}.connector", choice.connector, message, "use ECExampleConnector with a volume")
+            return
+
+
 RULES = (
+    eccpu_on_cpu,
     eccpu_moves_nothing,
     eccpu_without_nixl,
     eccpu_data_parallel,

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
 from epd_operator.api.pod import EnvVar
+from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.environment import Variable, wired_variables
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.site import POD
@@ -81,4 +83,48 @@ def env_value_and_source(wiring: Wiring) -> Iterator[Broken]:
                 yield Broken(entry.path, name, "has value and valueFrom, and the API server refuses both", "keep one")
 
 
-RULES = (env_clash, env_forbidden, env_value_and_source)
+@rule(
+    id="v2-runner-on-cpu",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="VLLM_USE_V2_MODEL_RUNNER=1 is not set for instances on CPU.",
+    why='vLLM refuses to start: "Model Runner V2 requires Triton".',
+    source="vLLM 0.28 to 0.33 config/vllm.py; asked",
+    proved=True,
+)
+def v2_runner_on_cpu(wiring: Wiring) -> Iterator[Broken]:
+    """The variable, on an instance without an accelerator."""
+    seen: set[str] = set()
+    for role, instance in wiring.instances.items():
+        entry = instance.env.get("VLLM_USE_V2_MODEL_RUNNER")
+        if entry is None or instance.device_type is not DeviceType.CPU or entry.path in seen:
+            continue
+        if entry.variable.value not in (None, "", "0"):
+            seen.add(entry.path)
+            message = f"the V2 model runner needs Triton, and {role} runs on CPU (vLLM refuses to start)"
+            yield Broken(entry.path, f"{entry.variable.name}={entry.variable.value}", message, "remove it")
+
+
+@rule(
+    id="env-unknown",
+    severity=Severity.WARNING,
+    kind=Kind.ADVICE,
+    what="A variable that begins with VLLM_ is one that the release reads.",
+    why="vLLM ignores others; most often the name is misspelled, or the variable is gone.",
+    source="vLLM envs.py, each release",
+    needs_release=True,
+)
+def env_unknown(wiring: Wiring) -> Iterator[Broken]:
+    """A variable that no line of vLLM's envs.py names."""
+    seen: set[str] = set()
+    known = wiring.capabilities.env
+    for instance in wiring.instances.values():
+        for name, entry in instance.env.items():
+            if name.startswith("VLLM_") and name not in known and entry.path not in seen:
+                seen.add(entry.path)
+                near = nearest(name, known)
+                message = f"vLLM {wiring.release} reads no such variable and ignores it"
+                yield Broken(entry.path, name, message, f"rename it to {near}" if near else "remove it")
+
+
+RULES = (v2_runner_on_cpu, env_clash, env_forbidden, env_value_and_source, env_unknown)

@@ -122,4 +122,45 @@ def _written(instance: Instance, problem: ArgumentProblem) -> str:
     return instance.written(argument) if argument else instance.words[problem.index]
 
 
-RULES = (unknown, malformed, value)
+def _configs(wiring: Wiring, *, ignored: bool) -> Iterator[tuple[str, str]]:
+    """Every --config, by whether vLLM reads the file: only where the flag is a word of its own."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        for given in instance.args.all("--config"):
+            path = instance.arg_path(given)
+            if ("=" in instance.words[given.index]) is ignored and path not in seen:
+                seen.add(path)
+                yield path, instance.written(given)
+
+
+@rule(
+    id="args-config-ignored",
+    severity=Severity.ERROR,
+    kind=Kind.SILENT,
+    what="--config and its file are two items of args.",
+    why="vLLM accepts --config=FILE and never reads the file.",
+    source="vLLM 0.28 to 0.33 utils/argparse_utils.py, parse_args",
+)
+def config_ignored(wiring: Wiring) -> Iterator[Broken]:
+    """--config=FILE."""
+    for path, written in _configs(wiring, ignored=True):
+        message = "with an equals sign vLLM never reads the file, and says no word about it"
+        yield Broken(path, written, message, "write --config and the file as two items, or write its flags into args")
+
+
+@rule(
+    id="args-config-unchecked",
+    severity=Severity.WARNING,
+    kind=Kind.ADVICE,
+    what="Flags are in args, not in a file that only the container has.",
+    why="What the file says is checked by nobody before the engine starts; flags in args win over it.",
+    source="the plan",
+)
+def config_unchecked(wiring: Wiring) -> Iterator[Broken]:
+    """--config FILE."""
+    for path, written in _configs(wiring, ignored=False):
+        message = "the file is in the container only, so no rule sees what it says"
+        yield Broken(path, written, message, "write its flags into args")
+
+
+RULES = (unknown, malformed, value, config_ignored, config_unchecked)

@@ -107,4 +107,16 @@ CASES = (
             Spares("{decode: {resources: {requests: {memory: 1Gi}}}}"),
         ),
     ),
+    Case(
+        "eccpu-on-cpu",
+        (
+            Breaks(
+                "device: {type: CPU}\ntransfer: {embeddings: {connector: ECCPUConnector}}",
+                "spec.transfer.embeddings.connector",
+                "ECCPUConnector",
+                remedy="ECExampleConnector",
+            ),
+        ),
+        (Spares("prefill: {}\ntransfer: {embeddings: {connector: ECCPUConnector}}"),),
+    ),
 )

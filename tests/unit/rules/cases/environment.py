@@ -54,4 +54,35 @@ CASES = (
         (Breaks(f"engine: {{env: [{{name: A, value: a, {_POD_IP}}}]}}", "spec.engine.env[0]", "A"),),
         (Spares(f"engine: {{env: [{{name: A, {_POD_IP}}}]}}"), Spares("engine: {env: [{name: A}]}")),
     ),
+    Case(
+        "v2-runner-on-cpu",
+        (
+            Breaks(
+                "device: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}",
+                "spec.decode.env[0]",
+                "VLLM_USE_V2_MODEL_RUNNER=1",
+            ),
+        ),
+        (
+            Spares("decode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}"),
+            Spares(
+                "device: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]}"
+            ),
+        ),
+    ),
+    Case(
+        "env-unknown",
+        (
+            Breaks(
+                "engine: {env: [{name: VLLM_IMAGE_FETCH_TIMEOT, value: '9'}]}",
+                "spec.engine.env[0]",
+                "VLLM_IMAGE_FETCH_TIMEOT",
+                remedy="VLLM_IMAGE_FETCH_TIMEOUT",
+            ),
+        ),
+        (
+            Spares("engine: {env: [{name: VLLM_IMAGE_FETCH_TIMEOUT, value: '9'}]}"),
+            Spares("engine: {env: [{name: MY_VLLM_THING, value: '9'}]}"),
+        ),
+    ),
 )

@@ -44,4 +44,14 @@ CASES = (
         ),
         (Spares(_args("--max-model-len", "8k")), Spares(_args("--gpu-memory-utilization", "1"))),
     ),
+    Case(
+        "args-config-ignored",
+        (Breaks(_args("--config=/etc/vllm.yaml"), _PATH, "--config=/etc/vllm.yaml", remedy="two items"),),
+        (Spares(_args("--config-format", "hf")),),
+    ),
+    Case(
+        "args-config-unchecked",
+        (Breaks(_args("--config", "/etc/vllm.yaml"), _PATH, "--config /etc/vllm.yaml", remedy="args"),),
+        (Spares(_args("--config-format", "hf")),),
+    ),
 )

@@ -9,6 +9,36 @@ CASES = (
             Breaks("rollout: {maxSurge: 0, maxUnavailable: 0}", "spec.rollout.maxUnavailable", 0),
             Breaks("rollout: {maxUnavailable: 0%}", "spec.rollout.maxUnavailable", "0%"),
         ),
-        (Spares("rollout: {maxSurge: 1, maxUnavailable: 0}"), Spares("rollout: {maxSurge: 0}")),
+        (
+            Spares("rollout: {maxSurge: 1, maxUnavailable: 0}"),
+            Spares("{rollout: {maxSurge: 0}, encode: {replicas: 2}, decode: {replicas: 2}}"),
+        ),
+    ),
+    Case(
+        "rollout-outage",
+        (
+            Breaks("{rollout: {maxSurge: 0}, encode: {replicas: 2}}", "spec.decode.replicas", 1, remedy="2"),
+            Breaks(
+                "{rollout: {strategy: Proportional}, encode: {replicas: 1}, decode: {replicas: 2}}",
+                "spec.encode.replicas",
+                1,
+                remedy="maxSurge",
+            ),
+            Breaks(
+                "{rollout: {maxUnavailable: 100%}, encode: {replicas: 101}, decode: {replicas: 3, scaling: null}}",
+                "spec.rollout.maxUnavailable",
+                "100%",
+            ),
+        ),
+        (
+            Spares("rollout: {}"),
+            Spares("rollout: {paused: true, historyLimit: 3}"),
+            Spares("rollout: {strategy: Recreate, maxUnavailable: 1}"),
+            Spares("rollout: {strategy: BlueGreen}"),
+            Spares("rollout: {maxSurge: 1}"),
+            Spares("rollout: {maxSurge: 25%}"),
+            Spares("{rollout: {maxUnavailable: 2}, encode: {replicas: 3}, decode: {replicas: 3}}"),
+            Spares("{rollout: {maxUnavailable: 1}, encode: {replicas: 2}, decode: {scaling: {mode: External}}}"),
+        ),
     ),
 )

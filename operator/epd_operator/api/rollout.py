@@ -59,8 +59,8 @@ class Rollout(APIModel):
     """Instances of a role above its replicas during a rollout, count or percentage. Default 0: a surge pod would wait
     for a device that an old pod holds."""
     max_unavailable: IntOrPercent | None = None
-    """Instances of a role that may be missing during a rollout, count or percentage. Default 1; not 0 together with
-    maxSurge 0."""
+    """Instances of a role that may be missing during a rollout, count or percentage. Default 1, with maxSurge 0; not 0
+    without maxSurge."""
     progress_deadline_seconds: Annotated[Seconds, Field(ge=1)] | None = None
     """Without progress for so long a rollout is Stalled; the old revision goes on serving. Default 3600 seconds, and
     never below the startup timeout."""

@@ -10,6 +10,7 @@ import click
 
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.cli.findings import Verdict, exit_status, judge_files, output_option, print_findings
+from epd_operator.cli.rollout import explain_rollout
 from epd_operator.plan.build import build
 from epd_operator.plan.plan import Plan, RolePlan
 
@@ -17,10 +18,17 @@ _MIB = 1 << 20
 
 
 @click.command("explain")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option(
+    "--rollout", nargs=2, metavar="OLD NEW", help="Show the steps from the object in OLD to that in NEW instead."
+)
 @output_option
-def command(files: tuple[str, ...], output: str) -> None:
+def command(files: tuple[str, ...], output: str, rollout: tuple[str, str] | None) -> None:
     """Say what FILEs lead to: topology, devices, each role's command line and environment with reasons, memory."""
+    if bool(files) is bool(rollout):
+        raise click.UsageError("Give FILE..., or --rollout OLD NEW.")
+    if rollout:
+        sys.exit(explain_rollout(*rollout, output))
     verdicts, readable = judge_files(files)
     plans = [(verdict, _plan(verdict)) for verdict in verdicts]
     if output == "json":

@@ -1,4 +1,4 @@
-"""A cluster as far as a rollout sees it: pods that start, get ready, fall sick and go, in any order that chance picks."""
+"""A cluster as far as a rollout sees it: pods that start, get ready, fall sick and go, as chance has it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

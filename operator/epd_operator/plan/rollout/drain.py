@@ -12,15 +12,14 @@ ORDER = (Role.ENCODE, Role.PREFILL, Role.DECODE)
 def leave_after(drains: Mapping[Role, Drain]) -> dict[Role, int]:
     """Seconds from the moment in which a revision gets no new requests until instances of each role may leave.
 
-    The first role may leave at once: its pods go on answering while routing still finds them, and then finish what
-    runs (preStop, --shutdown-timeout). The next role must still be found by requests that were admitted while the last
-    proxy had not noticed, and that took as long as the role before may take. What a peer may pull from an instance that
-    leaves (embeddings, leased KV blocks) is in its own preStop: engine/drain.py.
+    The first role leaves once every proxy has noticed. Each next one must still be found by requests that were admitted
+    last and took as long as the role before may take. What a peer may pull from an instance that leaves (embeddings,
+    leased KV blocks) is in its own preStop: engine/drain.py.
     """
     offsets: dict[Role, int] = {}
-    after = 0
+    after = ROUTING
     for role in ORDER:
         if role in drains:
             offsets[role] = after
-            after += drains[role].shutdown_timeout_seconds + (0 if after else ROUTING)
+            after += ROUTING + drains[role].shutdown_timeout_seconds
     return offsets

@@ -1,6 +1,6 @@
 """Proportional: old and new shift step by step in every role, so that together they always carry the load."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import ceil
 
@@ -16,10 +16,13 @@ def proportional(view: View) -> Draft:
     """One step: give up what carries nothing, lower the old, raise the new; where nothing moves, be less choosy."""
     draft = Draft(view)
     give_up_useless(draft)
-    lower(draft, keep_by_share)
-    grow(draft)
+    lower(draft, draft.kept, keep_by_share)
+    if len(draft.kept) > 1 and not view.complete(view.target) and not completable(draft):
+        draft = gather(view)
+    else:
+        grow(draft)
     if draft.kept and not draft.given_up and not draft.changed and settled(view):
-        lower(draft, keep_by_role)
+        lower(draft, draft.kept, keep_by_role)
         if not draft.given_up and not draft.changed:
             draft.given_up.add(draft.kept[0])
     return draft
@@ -36,10 +39,27 @@ def give_up_useless(draft: Draft) -> None:
             draft.given_up.add(name)
 
 
-def lower(draft: Draft, keep: Keep) -> None:
-    """Lower the old revisions to what they must keep; a revision that need keep nothing is given up as a whole."""
+def gather(view: View) -> Draft:
+    """One step where the target cannot become complete yet: what it cannot use is the base's, so that others may go.
+
+    So it is where several old revisions hold all there may be of a role, each with one instance that it cannot lose.
+    """
+    draft = Draft(view)
+    give_up_useless(draft)
+    *others, base = draft.kept
+    lower(draft, others, keep_by_role)
+    for role, desired in view.desired.items():
+        draft.new[role] = 0
+        more = min(desired - draft.replicas[base].get(role, 0), draft.room(role, view.limit(role)))
+        if more > 0 and view.same_roles(base):
+            draft.replicas[base][role] += more
+    return draft
+
+
+def lower(draft: Draft, names: Iterable[str], keep: Keep) -> None:
+    """Lower old revisions to what they must keep; a revision that need keep nothing is given up as a whole."""
     view = draft.view
-    for name in draft.kept:
+    for name in names:
         keeps = {role: keep(draft, name, role) for role in view.roles(name)}
         if _rest(draft, name) > 0 and all(count <= 0 for count in keeps.values()):
             draft.given_up.add(name)
@@ -73,13 +93,9 @@ def _rest(draft: Draft, name: str) -> Fraction:
 
 
 def grow(draft: Draft) -> None:
-    """Raise the target by the room there is; where it cannot become complete yet, the base may need the room more."""
+    """Raise the target by the room there is; where its instances do not get ready, the base needs the room more."""
     view = draft.view
     kept = draft.kept
-    if len(kept) > 1 and not view.complete(view.target) and not completable(draft):
-        draft.new.update(dict.fromkeys(draft.new, 0))
-        raise_base(draft)
-        return
     before = dict(draft.new)
     for role, desired in view.desired.items():
         limit = view.limit(role)

@@ -17,7 +17,8 @@ class RoleState:
     replicas: int = 0
     """spec.replicas."""
     ready: int = 0
-    """Pods that serve (status.availableReplicas)."""
+    """Pods that serve: status.availableReplicas, with minReadySeconds of engine/drain.py's ROUTING, so that every proxy
+    knows a new instance before an old one goes for it."""
     sick: int = 0
     """Pods that do not get ready by waiting: crash-looping, without image or configuration, out of memory, or not
     schedulable. Never part of `ready`."""

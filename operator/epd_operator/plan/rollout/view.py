@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 
+from epd_operator.api.bounds import Bounds
 from epd_operator.api.role import Role
-from epd_operator.plan.rollout.bounds import surge_count, unavailable_count
 from epd_operator.plan.rollout.state import RevisionState, RoleState, RolloutState
 
 NOTHING = RoleState()
@@ -18,12 +18,14 @@ class View:
         self.state = state
         self.target = state.target
         self.desired = state.desired
+        self.bounds = Bounds(state.max_surge, state.max_unavailable)
         self.revisions: dict[str, RevisionState] = {
             state.target: RevisionState({}),
             **state.revisions,
         }
         self.old = [name for name in self.revisions if name != state.target and not self.revisions[name].drained]
         """Old revisions of which something is left."""
+        self._same_roles = {name: set(self.roles(name)) == set(self.desired) for name in self.revisions}
         self.text_only = False
         self.text_only = not any(self.complete(name) for name in self.revisions)
         """No revision has every role; then one that serves and lacks encoders only counts: it answers text."""
@@ -38,7 +40,7 @@ class View:
 
     def same_roles(self, name: str) -> bool:
         """Whether the revision has the target's roles, so that instances of both stand for each other."""
-        return set(self.roles(name)) == set(self.desired)
+        return self._same_roles[name]
 
     def whole(self, name: str, role: Role) -> int:
         """Instances of a role with which the revision carries everything.
@@ -82,13 +84,13 @@ class View:
     def unavailable(self, name: str, role: Role) -> int:
         """Instances of a role that may be missing."""
         whole = self.desired[role] if role in self.desired else self.whole(name, role)
-        return unavailable_count(self.state.max_unavailable, self.state.max_surge, whole)
+        return self.bounds.unavailable(whole)
 
     def limit(self, role: Role) -> int:
         """Instances of a role of the target that may exist over all revisions."""
         desired = self.desired[role]
         others = [self.whole(name, role) for name in self.old if not self.same_roles(name) and role in self.roles(name)]
-        return max([desired, *others]) + surge_count(self.state.max_surge, desired)
+        return max([desired, *others]) + self.bounds.surge(desired)
 
     def occupied(self, role: Role) -> int:
         """Instances of a role that hold a device or will, over all revisions."""

@@ -44,8 +44,8 @@ class Deployment:
         ]
         roles = frozenset(role for role, n in zip(("encode", "prefill", "decode"), counts, strict=True) if n)
         self.world = World(minor=minor, embeddings_connector=embeddings, kv_connector=kv, roles=roles, key=engine_key)
-        self.engines = {
-            Role(role): [Engine(self.world, role, number) for number in range(count)]
+        self.engines: dict[str, list[Engine]] = {
+            role: [Engine(self.world, role, number) for number in range(count)]
             for role, count in zip(("encode", "prefill", "decode"), counts, strict=True)
         }
         self.port = 0

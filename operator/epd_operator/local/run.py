@@ -63,8 +63,13 @@ class Run:
         self._guardian = Guardian(str(workspace.root))
 
     def start(self, programs: Sequence[Program]) -> None:
-        """Start programs, each in a session of its own. Raises LocalError where one cannot be started."""
+        """Start programs, each in a session of its own, until a signal asks to stop.
+
+        Raises LocalError where one cannot be started.
+        """
         for program in programs:
+            if self._signals.asked:
+                return
             with program.log.open("wb") as log:
                 try:
                     process = subprocess.Popen(
@@ -83,11 +88,13 @@ class Run:
 
     def wait_until_all_serve(self) -> bool:
         """Wait until every program serves the model; False where one failed or a signal asks to stop."""
-        while not all(child.serves for child in self._children):
-            if not self._watch() or not all(self._look_at(child) for child in self._due()):
+        while self._watch():
+            if all(child.serves for child in self._children):
+                return True
+            if not all(self._look_at(child) for child in self._due()):
                 return False
             time.sleep(_POLL_SECONDS)
-        return True
+        return False
 
     def _due(self) -> list[_Child]:
         """Whom to ask whether it serves: the engines, and the proxy once they do, since it cannot before."""

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds docs release cluster cluster-build cluster-up cluster-down images e2e clean bench-validate
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep bench-verdict release cluster cluster-build cluster-up cluster-down images e2e clean bench-validate
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -51,8 +51,18 @@ golden: venv ## write the renderings of examples/ that tests compare with
 crds: venv ## write crds/ from the types
 	$(BIN)/epd crd --output-dir crds
 
+chart: venv ## bring the chart's CRDs, README and schema up to date
+	$(BIN)/python -m hack.chart
+
 docs: venv ## write the generated pages of docs/
 	$(BIN)/python hack/api_reference.py
+	$(BIN)/python -m hack.rule_pages
+
+conformance-sweep: venv ## random objects before the operator and every real vLLM: SEED=1 N=3000 (half an hour a release)
+	$(BIN)/python -m tests.conformance.sweep --seed $(or $(SEED),1) --count $(or $(N),3000)
+
+bench-verdict: venv ## CPU time of the verdict on one object in a warm process
+	$(BIN)/python -m benchmarks.verdict
 
 release: venv ## introspect a vLLM release and write its table: RELEASE=0.34.0
 	$(BIN)/python -m hack.vllm.table $(RELEASE)

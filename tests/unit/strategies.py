@@ -252,7 +252,7 @@ def _sane_role(*, encoder: bool) -> Strategy:
         parallelism=parallelism,
         device=some(product=st.just("A"), resourceName=st.just("example.com/x")),
         args=st.sampled_from(_HARMLESS),
-        env=st.sampled_from([[], [{"name": "A", "value": "1"}], [{"name": "HF_HUB_OFFLINE", "value": "1"}]]),
+        env=st.sampled_from([[], [{"name": "A", "value": "1"}], [{"name": "HF_HUB_ETAG_TIMEOUT", "value": "1"}]]),
         resources=some(limits=st.just({"memory": "256Gi"}), requests=st.just({"cpu": "4"})),
         startupTimeoutSeconds=SECONDS,
         drainTimeoutSeconds=st.integers(0, 86_400),

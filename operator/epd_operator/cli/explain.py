@@ -4,13 +4,17 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.cli.findings import Verdict, exit_status, judge_files, output_option, print_findings
+from epd_operator.cli.model_config import model_config_of, models_option
 from epd_operator.cli.rollout import explain_rollout
+from epd_operator.engine.prediction import Prediction, predict
 from epd_operator.plan.build import build
 from epd_operator.plan.plan import Plan, RolePlan
 
@@ -22,15 +26,16 @@ _MIB = 1 << 20
 @click.option(
     "--rollout", nargs=2, metavar="OLD NEW", help="Show the steps from the object in OLD to that in NEW instead."
 )
+@models_option
 @output_option
-def command(files: tuple[str, ...], output: str, rollout: tuple[str, str] | None) -> None:
+def command(files: tuple[str, ...], output: str, rollout: tuple[str, str] | None, models: Path | None) -> None:
     """Say what FILEs lead to: topology, devices, each role's command line and environment with reasons, memory."""
     if bool(files) is bool(rollout):
         raise click.UsageError("Give FILE..., or --rollout OLD NEW.")
     if rollout:
         sys.exit(explain_rollout(*rollout, output))
-    verdicts, readable = judge_files(files)
-    plans = [(verdict, _plan(verdict)) for verdict in verdicts]
+    verdicts, readable = judge_files(files, models=models)
+    plans = [(verdict, _plan(verdict, models)) for verdict in verdicts]
     if output == "json":
         click.echo(json.dumps([_as_json(verdict, plan) for verdict, plan in plans], indent=2))
     else:
@@ -41,9 +46,11 @@ def command(files: tuple[str, ...], output: str, rollout: tuple[str, str] | None
     sys.exit(exit_status(verdicts, readable=readable))
 
 
-def _plan(verdict: Verdict) -> Plan | None:
+def _plan(verdict: Verdict, models: Path | None) -> Plan | None:
     deployment: EPDDeployment | None = verdict.deployment
-    return build(deployment) if deployment is not None and verdict.accepted else None
+    if deployment is None or not verdict.accepted:
+        return None
+    return build(deployment, model_config=model_config_of(deployment, models))
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -54,7 +61,7 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"  {what} go by {choice.connector}{' (chosen by default)' if choice.chosen else ''}"
     for role in plan.roles:
         yield ""
-        yield from _role_lines(role)
+        yield from _role_lines(role, predict(wiring, wiring.instances[role.role]))
     proxy = plan.proxy
     yield ""
     yield f"{click.style('proxy', bold=True)}: {proxy.replicas} of {proxy.image}"
@@ -68,11 +75,12 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"  {plan.pruner.name} keeps files read or written in {plan.pruner.older_than_seconds} s, and {keep}"
 
 
-def _role_lines(role: RolePlan) -> Iterator[str]:
+def _role_lines(role: RolePlan, prediction: Prediction) -> Iterator[str]:
     devices = f"{role.device_count} x {role.device_resource}" if role.device_resource else str(role.device.type)
     count = "as its EPDRoleScale says" if role.external_scaling else str(role.replicas)
     yield f"{click.style(str(role.role), bold=True)}: {count} of {role.image} on {devices}"
     yield f"  media become tensors on {role.preprocessing_device}"
+    yield f"  vLLM makes of it: {', '.join(_predicted(prediction))}"
     uses = ", ".join(f"{use.what} {use.bytes // _MIB}Mi" for use in role.shared_memory_uses)
     yield f"  /dev/shm {role.shared_memory_bytes // _MIB}Mi: {uses}"
     drain = role.drain
@@ -84,6 +92,15 @@ def _role_lines(role: RolePlan) -> Iterator[str]:
     yield from _table([(shlex.join(arg.words), arg.reason) for arg in role.command.args])
     yield "  environment"
     yield from _table([(f"{variable.name}={variable.shown}", variable.reason) for variable in role.command.env])
+
+
+def _predicted(prediction: Prediction) -> Iterator[str]:
+    """What vLLM derives by itself, in words."""
+    yield "an encoder only" if prediction.encode_only else "a language model with its encoder"
+    if prediction.allow_missing_mm_embeddings:
+        yield "media as metadata only accepted"
+    yield f"prefix caching {'on' if prediction.prefix_caching else 'off'}"
+    yield f"model runner V{2 if prediction.v2_model_runner else 1}"
 
 
 def _table(rows: list[tuple[str, str]]) -> Iterator[str]:
@@ -108,7 +125,10 @@ def _as_json(verdict: Verdict, plan: Plan | None) -> dict[str, Any]:
         "embeddingsConnector": plan.defaults.embeddings_connector,
         "kvConnector": plan.defaults.kv_connector,
         "findings": verdict.as_json(),
-        "roles": [_role_json(role) for role in plan.roles],
+        "roles": [
+            _role_json(role) | {"prediction": asdict(predict(plan.wiring, plan.wiring.instances[role.role]))}
+            for role in plan.roles
+        ],
         "proxy": {
             "name": plan.proxy.name,
             "replicas": plan.proxy.replicas,

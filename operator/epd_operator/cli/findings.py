@@ -1,6 +1,7 @@
 """Findings on the terminal and as JSON, and the exit status that they make."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,6 +9,7 @@ import click
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.api.finding import Finding, Severity, has_errors
 from epd_operator.api.parse import parse
+from epd_operator.cli.model_config import model_config_of
 from epd_operator.cli.reader import Document, Unreadable, read
 from epd_operator.engine.rules import check
 from epd_operator.engine.wiring import wire
@@ -40,21 +42,24 @@ class Verdict:
         return [finding.as_json() | place for finding in self.findings]
 
 
-def judge(document: Document, *, local: bool = False) -> Verdict:
-    """Parse a document and put it before all rules."""
+def judge(document: Document, *, local: bool = False, models: Path | None = None) -> Verdict:
+    """Parse a document and put it before all rules; `models` stands for the model volume."""
     parsed = parse(document.content)
     if parsed.deployment is None:
         return Verdict(document, None, parsed.findings)
-    findings = check(wire(parsed.deployment, local=local))
+    config = model_config_of(parsed.deployment, models)
+    findings = check(wire(parsed.deployment, local=local, model_config=config))
     return Verdict(document, parsed.deployment, (*parsed.findings, *findings))
 
 
-def judge_files(files: tuple[str, ...], *, local: bool = False) -> tuple[list[Verdict], bool]:
+def judge_files(
+    files: tuple[str, ...], *, local: bool = False, models: Path | None = None
+) -> tuple[list[Verdict], bool]:
     """The verdict on every document of every file, and whether all files could be read; problems go to stderr."""
     verdicts, readable = [], True
     for file in files:
         try:
-            verdicts += [judge(document, local=local) for document in read(file)]
+            verdicts += [judge(document, local=local, models=models) for document in read(file)]
         except Unreadable as error:
             readable = False
             click.echo(f"error: {error}", err=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 from epd_operator.api.deployment import EPDDeployment
 from epd_operator.api.finding import Finding, Severity, has_errors
@@ -34,14 +35,16 @@ def build(
     scales: Mapping[Role, int] | None = None,
     settings: Settings = DEFAULT_SETTINGS,
     tolerated: Collection[Finding] = (),
+    model_config: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Check an object and plan it.
 
     `local`: for processes on this machine. `defaults`: connectors chosen earlier. `scales`: replicas of the roles whose
     number an EPDRoleScale decides. `tolerated`: errors that the object had when it was accepted, before their rule was
-    there; they become warnings. Raises Unacceptable with all findings if any of them is an error.
+    there; they become warnings. `model_config`: the model's config.json, where it is at hand. Raises Unacceptable with
+    all findings if any of them is an error.
     """
-    wiring = wire(deployment, local=local, defaults=defaults)
+    wiring = wire(deployment, local=local, defaults=defaults, model_config=model_config)
     findings = tuple(
         replace(finding, severity=Severity.WARNING) if finding in tolerated else finding for finding in check(wiring)
     )

@@ -1,6 +1,6 @@
 """What holds for every rollout, from every state.
 
-`make rollout-cases` asks for 100,000 cases of each property (EPD_ROLLOUT_CASES says how many).
+EPD_ROLLOUT_CASES is the number of cases of each of the five properties; `make rollout-cases` asks for 20,000.
 """
 
 import os

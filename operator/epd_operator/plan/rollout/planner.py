@@ -1,5 +1,8 @@
 """The next step of a rollout."""
 
+from collections.abc import Mapping
+from fractions import Fraction
+
 from epd_operator.api.rollout import RolloutStrategy
 from epd_operator.plan.rollout.blue_green import blue_green, takes_over
 from epd_operator.plan.rollout.draft import Draft
@@ -78,10 +81,17 @@ def _serving(draft: Draft) -> dict[str, int]:
     if not names and not view.old and target.serves and any(view.desired.values()):
         names = [view.target]  # there is no other, and what it lacks the proxy says best
         return {view.target: 100}
-    shares = {name: draft.share(name) for name in names}
-    weights = {name: max(1, int(share * 10_000)) for name, share in shares.items()}
-    percent = spread(100 - len(names), weights)
-    return {name: percent[name] + 1 for name in names}
+    return _percent({name: draft.share(name) for name in names})
+
+
+def _percent(shares: Mapping[str, Fraction]) -> dict[str, int]:
+    """Shares as parts of 100; who carries something gets something."""
+    parts = spread(100, {name: max(1, int(share * 10_000)) for name, share in shares.items()})
+    for name, part in parts.items():
+        if not part:
+            parts[max(parts, key=lambda other: parts[other])] -= 1
+            parts[name] = 1
+    return parts
 
 
 def _phase(draft: Draft, serving: dict[str, int]) -> Phase:

@@ -86,3 +86,8 @@ def test_extra_config_of_kv(kv: str, extra: dict[str, Any] | None) -> None:
 def test_fields_that_later_releases_refuse_are_never_written(role: Role) -> None:
     for config in configs("prefill: {}", role):
         assert not {"ec_rank", "kv_rank", "kv_parallel_size", "kv_ip"} & set(config or {})
+
+
+def test_decode_behind_prefill_takes_no_part_in_the_transfer_of_embeddings() -> None:
+    assert configs("prefill: {}", Role.DECODE)[0] is None
+    assert configs("", Role.DECODE)[1] is None

@@ -82,7 +82,7 @@ REVISION = {
     "dtype": "engine: {args: [--dtype=float16]}",
     "dtype, spelled otherwise": "decode: {args: [--dtype, bfloat16]}",
     "block size": "decode: {args: [--block-size=32]}",
-    "media options": "encode: {args: ['--media-io-kwargs.video.backend', opencv]}",
+    "media options": "engine: {args: ['--media-io-kwargs.video.backend', opencv]}",
     "offline": "engine: {env: [{name: HF_HUB_OFFLINE, value: '1'}]}",
     "offline, from elsewhere": "engine: {env: [{name: HF_HUB_OFFLINE, valueFrom: {configMapKeyRef: {name: a}}}]}",
     "device": "device: {type: ROCm}",

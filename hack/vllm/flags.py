@@ -170,7 +170,9 @@ def refine(entry: Json, dest: str, hint: Any) -> Json:
     if dicts and entry["kind"] in ("json", "json-or-str") and "fields" not in entry and str not in parts:
         name = dest.replace("_", "-")
         entry |= {"kind": "json", "fields": name}
-        return {name: {"*": field_type(typing.get_args(dicts[0])[1])}}
+        # Only looked at where LoRA is on.
+        values = ["any"] if dest == "default_mm_loras" else field_type(typing.get_args(dicts[0])[1])
+        return {name: {"*": values}}
     return {}
 
 
@@ -178,7 +180,6 @@ def registered_names() -> dict[str, list[str]]:
     """Names that a registry of the release knows, for flags whose parser takes any text."""
     from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
     from vllm.reasoning import ReasoningParserManager
-    from vllm.tool_parsers import ToolParserManager
     from vllm.transformers_utils import config
 
     return {
@@ -186,8 +187,14 @@ def registered_names() -> dict[str, list[str]]:
         "--data-parallel-backend": ["mp", "ray"],
         "--quantization": sorted(QUANTIZATION_METHODS),
         "--reasoning-parser": ["", *sorted(ReasoningParserManager.list_registered())],
-        "--tool-call-parser": sorted(ToolParserManager.list_registered()),
     }
+
+
+def tool_parsers() -> list[str]:
+    """Names that --tool-call-parser may have."""
+    from vllm.tool_parsers import ToolParserManager
+
+    return sorted(ToolParserManager.list_registered())
 
 
 def hints_of() -> dict[str, Any]:
@@ -223,6 +230,8 @@ def flags() -> Json:
             classes[cls.__name__] = fields_of(cls)
     for name, known in registered_names().items():
         found[name].setdefault("choices", known)
+    # Looked up only where tools are chosen automatically.
+    found["--tool-call-parser"]["names"] = tool_parsers()
     return {"flags": found, "fields": classes}
 
 

@@ -190,7 +190,9 @@ def random_fields(rng: random.Random, fields: Mapping[str, tuple[str, ...]]) -> 
             "null": None,
         }
         right = [plain[word] for kind in fields[name] if (word := kind.split(" ")[0]) in plain]
-        value[name] = rng.choice(literals or right or [None]) if rng.random() < 0.7 else rng.choice(FIELD_VALUES)
+        value[name.replace("*", "image")] = (
+            rng.choice(literals or right or [None]) if rng.random() < 0.7 else rng.choice(FIELD_VALUES)
+        )
     if rng.random() < 0.1:
         value["foo"] = 1
     return value
@@ -221,7 +223,7 @@ def random_argument(rng: random.Random, capabilities: Capabilities, flags: Seque
         return [f"{name}=true"] if rng.random() < 0.03 else [name]
     value = random_value(rng, flag, capabilities)
     if flag.fields and rng.random() < 0.2:
-        key = rng.choice(sorted(capabilities.fields[flag.fields]))
+        key = rng.choice(sorted(capabilities.fields[flag.fields])).replace("*", "image")
         part = rng.choice(["1", "x", "true", "null", "a,b", '"q"', "2k"])
         return [f"{name}.{key}{'+' if rng.random() < 0.1 else ''}", part]
     if rng.random() < 0.03:

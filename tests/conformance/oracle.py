@@ -14,7 +14,6 @@ from hack import engine_env
 from hack.vllm import fetch
 
 ROOT = Path(__file__).resolve().parents[2]
-PLATFORMS = ("cuda", "cpu")
 QUIET = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Finding, Severity
@@ -39,6 +39,12 @@ REFUSED = {rule.id for rule in RULES if rule.kind is Kind.REFUSED and rule.prove
 ADDRESS = "10.0.0.1"
 
 
+class Platforms(Protocol):
+    """The judges of one release, by platform."""
+
+    def __getitem__(self, platform: str, /) -> Oracle: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Disagreement:
     """One object on which the operator and vLLM differ."""
@@ -49,6 +55,7 @@ class Disagreement:
     document: Mapping[str, Any]
 
     def __str__(self) -> str:
+        """Both answers, and the object."""
         lines = [self.what, *(f"  epd: {finding}" for finding in self.findings)]
         lines += [f"  vLLM {role}: {'accepts' if v.accepted else v.error[:240]}" for role, v in self.verdicts.items()]
         return "\n".join([*lines, "  " + json.dumps(self.document["spec"])])
@@ -64,9 +71,7 @@ class Report:
     disagreements: list[Disagreement] = field(default_factory=list)
 
 
-def sweep(
-    judges: Mapping[str, Oracle], folders: Mapping[str, Path], known: Capabilities, *, seed: int, count: int
-) -> Report:
+def sweep(judges: Platforms, folders: Mapping[str, Path], known: Capabilities, *, seed: int, count: int) -> Report:
     """Put `count` random objects before both; `judges` by platform."""
     rng = random.Random(f"{seed} {known.version}")
     architectures = {name: config["architectures"][0] for name, config in models.MODELS.items() if "-16" in name}
@@ -89,7 +94,7 @@ def sweep(
     return report
 
 
-def ask(wiring: Wiring, judges: Mapping[str, Oracle], folders: Mapping[str, Path]) -> Iterator[tuple[Role, Verdict]]:
+def ask(wiring: Wiring, judges: Platforms, folders: Mapping[str, Path]) -> Iterator[tuple[Role, Verdict]]:
     """VLLM's verdict on each role."""
     for role, instance in wiring.instances.items():
         line = command(wiring, role)
@@ -143,8 +148,8 @@ def main() -> int:
                 known = capabilities(Release.parse(release))
                 report = sweep({"cuda": cuda, "cpu": cpu}, folders, known, seed=given.seed, count=given.count)
             for disagreement in report.disagreements:
-                print(disagreement)
-            print(
+                print(disagreement)  # noqa: T201  (the command's output)
+            print(  # noqa: T201
                 f"vLLM {release}: {report.objects} objects, {report.accepted} accepted, "
                 f"{len(report.disagreements)} disagreements; rules that spoke: {dict(report.rules.most_common())}"
             )

@@ -62,6 +62,7 @@ class Flag(NamedTuple):
     repeats: bool = False  # given again it adds a value instead of replacing the last one
     nullable: bool = False  # the empty string and None mean "not set"
     choices: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # known values that are only looked up where another flag makes use of them
     fields: str | None = None  # of a JSON flag: the key of Capabilities.fields
     bounds: Bounds = Bounds()
     default: Any = None  # None also where the default is computed
@@ -186,6 +187,7 @@ def _flag(name: str, entry: dict[str, Any]) -> Flag:
         repeats=entry.get("repeats", False),
         nullable=entry.get("nullable", False),
         choices=tuple(entry.get("choices", ())),
+        names=tuple(entry.get("names", ())),
         fields=entry.get("fields"),
         bounds=Bounds(**entry["bounds"]) if "bounds" in entry else Bounds(),
         default=entry.get("default"),

@@ -18,6 +18,8 @@ KV_DEFAULT = KV_NIXL
 
 EC_CPU_NIXL_SINCE = Release(0, 30)
 """First release in which ECCPUConnector moves embeddings between instances (ec_enable_nixl)."""
+V2_ON_CPU_SINCE = Release(0, 33)
+"""First release whose V2 model runner, which ECCPUConnector requires, does not refuse a CPU (config/vllm.py)."""
 EC_CPU_DEFAULT_BYTES = 4 << 30
 """Default of ec_cpu_bytes, which vLLM demands and has no default for (ec_connector/cpu/common.py)."""
 

@@ -184,8 +184,10 @@ def _size(count: int) -> str:
     kind=Kind.REFUSED,
     what="ECCPUConnector is not used by instances on CPU.",
     why="It needs the V2 model runner, which needs Triton and so an accelerator: vLLM refuses to start.",
-    source="vLLM 0.30 ec_connector/cpu/connector.py:40, config/vllm.py; asked",
+    source="vLLM 0.30 to 0.32 config/vllm.py, _validate_v2_model_runner; asked",
     since=connectors.EC_CPU_NIXL_SINCE,
+    until=connectors.V2_ON_CPU_SINCE,
+    needs_release=True,
     proved=True,
 )
 def eccpu_on_cpu(wiring: Wiring) -> Iterator[Broken]:

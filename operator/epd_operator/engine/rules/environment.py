@@ -6,6 +6,7 @@ from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
 from epd_operator.api.pod import EnvVar
 from epd_operator.engine.capabilities import nearest
+from epd_operator.engine.connectors import V2_ON_CPU_SINCE
 from epd_operator.engine.environment import Variable, wired_variables
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.site import POD
@@ -89,8 +90,10 @@ def env_value_and_source(wiring: Wiring) -> Iterator[Broken]:
     kind=Kind.REFUSED,
     what="VLLM_USE_V2_MODEL_RUNNER=1 is not set for instances on CPU.",
     why='vLLM refuses to start: "Model Runner V2 requires Triton".',
-    source="vLLM 0.28 to 0.33 config/vllm.py; asked",
+    source="vLLM 0.28 to 0.32 config/vllm.py, _validate_v2_model_runner; asked",
+    until=V2_ON_CPU_SINCE,
     proved=True,
+    needs_release=True,
 )
 def v2_runner_on_cpu(wiring: Wiring) -> Iterator[Broken]:
     """The variable, on an instance without an accelerator."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from epd_operator.api.finding import Severity
+from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.rules.rule import Broken, Kind, rule
@@ -168,4 +169,32 @@ def _has_problem(instance: Instance, index: int) -> bool:
     return any(problem.index == index for problem in instance.args.problems)
 
 
-RULES = (need,)
+@rule(
+    id="tool-parser-unknown",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="With --enable-auto-tool-choice, --tool-call-parser is one that the release has.",
+    why="vLLM refuses to start: invalid tool call parser.",
+    source="vLLM entrypoints, validate_api_server_args, each release; asked",
+    proved=True,
+    needs_release=True,
+)
+def tool_parser_unknown(wiring: Wiring) -> Iterator[Broken]:
+    """A parser that is neither registered nor brought by a plugin."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        given, name = instance.args.last("--tool-call-parser"), instance.user_value("--tool-call-parser")
+        flag = wiring.capabilities.flag("--tool-call-parser")
+        if given is None or flag is None or not name or name in flag.names:
+            continue
+        path = instance.arg_path(given)
+        plugin = instance.user_value("--tool-parser-plugin")
+        if instance.user_value("--enable-auto-tool-choice") and not plugin and path not in seen:
+            seen.add(path)
+            near = nearest(name, flag.names)
+            message = f"vLLM {wiring.release} has no such tool parser (vLLM refuses to start)"
+            remedy = f"write {near}" if near else "use one that the release has, or --tool-parser-plugin"
+            yield Broken(path, instance.written(given), message, remedy)
+
+
+RULES = (need, tool_parser_unknown)

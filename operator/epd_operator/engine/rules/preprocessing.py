@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
-from epd_operator.api.role import PreprocessingDevice, Role, TensorIPC
+from epd_operator.api.role import Preprocessing, PreprocessingDevice, Role, TensorIPC
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
+
+_MOVE = "move it to spec.encode or remove it"
 
 
 @rule(
@@ -65,11 +67,21 @@ def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
         preprocessing = instance.spec.preprocessing
         if role is Role.ENCODE or preprocessing is None:
             continue
-        if preprocessing.device is PreprocessingDevice.ACCELERATOR or preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
+        if _refused_accelerator(wiring, preprocessing):
+            continue
+        if preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
+            message = f"torch_shm carries an encoder's tensors, and {role} instances run the language model"
+            yield Broken(f"spec.{role}.preprocessing.tensorIPC", preprocessing.tensor_ipc, message, _MOVE)
             continue
         message = "only an encoder has a choice: where the language model runs, media are preprocessed on the CPU"
         value = preprocessing.model_dump(mode="json", by_alias=True, exclude_none=True)
-        yield Broken(f"spec.{role}.preprocessing", value, message, "move it to spec.encode or remove it")
+        yield Broken(f"spec.{role}.preprocessing", value, message, _MOVE)
+
+
+def _refused_accelerator(wiring: Wiring, preprocessing: Preprocessing) -> bool:
+    """Whether vLLM itself looks at the device: it does not for a model without media."""
+    text = wiring.capabilities.multimodal(wiring.model.architecture or "") is False
+    return preprocessing.device is PreprocessingDevice.ACCELERATOR and not text
 
 
 @rule(
@@ -82,18 +94,13 @@ def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
     proved=True,
 )
 def accelerator_off_encoder(wiring: Wiring) -> Iterator[Broken]:
-    """Accelerator, or torch_shm which exists for it, asked of a role that runs the language model."""
+    """Accelerator, asked of a role that runs the language model."""
     for role, instance in wiring.instances.items():
         preprocessing = instance.spec.preprocessing
-        if role is Role.ENCODE or preprocessing is None:
+        if role is Role.ENCODE or preprocessing is None or not _refused_accelerator(wiring, preprocessing):
             continue
-        remedy = "move it to spec.encode or remove it"
-        if preprocessing.device is PreprocessingDevice.ACCELERATOR:
-            message = "this role also runs the language model, which would share the device (vLLM refuses to start)"
-            yield Broken(f"spec.{role}.preprocessing.device", preprocessing.device, message, remedy)
-        elif preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
-            message = f"torch_shm carries an encoder's tensors, and {role} instances run the language model"
-            yield Broken(f"spec.{role}.preprocessing.tensorIPC", preprocessing.tensor_ipc, message, remedy)
+        message = "this role also runs the language model, which would share the device (vLLM refuses to start)"
+        yield Broken(f"spec.{role}.preprocessing.device", preprocessing.device, message, _MOVE)
 
 
 @rule(

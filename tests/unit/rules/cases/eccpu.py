@@ -111,7 +111,7 @@ CASES = (
         "eccpu-on-cpu",
         (
             Breaks(
-                "device: {type: CPU}\ntransfer: {embeddings: {connector: ECCPUConnector}}",
+                "engine: {version: 0.32.0}\ndevice: {type: CPU}\ntransfer: {embeddings: {connector: ECCPUConnector}}",
                 "spec.transfer.embeddings.connector",
                 "ECCPUConnector",
                 remedy="ECExampleConnector",

@@ -58,7 +58,7 @@ CASES = (
         "v2-runner-on-cpu",
         (
             Breaks(
-                "device: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}",
+                "engine: {version: 0.32.0}\ndevice: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}",
                 "spec.decode.env[0]",
                 "VLLM_USE_V2_MODEL_RUNNER=1",
             ),
@@ -66,7 +66,7 @@ CASES = (
         (
             Spares("decode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}"),
             Spares(
-                "device: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]}"
+                "engine: {version: 0.32.0}\ndevice: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]}"
             ),
         ),
     ),

@@ -41,4 +41,19 @@ CASES = (
             Spares(_args("--offload-backend", "uva")),
         ),
     ),
+    Case(
+        "tool-parser-unknown",
+        (
+            Breaks(
+                _args("--tool-call-parser", "hermez", "--enable-auto-tool-choice"),
+                _PATH,
+                "--tool-call-parser hermez",
+                remedy="hermes",
+            ),
+        ),
+        (
+            Spares(_args("--tool-call-parser", "hermez")),
+            Spares(_args("--tool-call-parser", "own", "--enable-auto-tool-choice", "--tool-parser-plugin", "/own.py")),
+        ),
+    ),
 )

@@ -70,6 +70,17 @@ CASES = (
                 "spec.prefill.preprocessing",
                 {"tensorIPC": "direct_rpc"},
             ),
+            Breaks(
+                "prefill: {parallelism: {tensor: 2}, preprocessing: {tensorIPC: torch_shm}}",
+                "spec.prefill.preprocessing.tensorIPC",
+                "torch_shm",
+            ),
+            Breaks(
+                "{model: {architecture: Qwen2ForCausalLM}, encode: <absent>, "
+                "decode: {preprocessing: {device: Accelerator}}}",
+                "spec.decode.preprocessing",
+                {"device": "Accelerator"},
+            ),
         ),
         (Spares("encode: {preprocessing: {device: CPU}}"),),
     ),
@@ -81,11 +92,6 @@ CASES = (
                 "{encode: <absent>, decode: {preprocessing: {device: Accelerator, tensorIPC: torch_shm}}}",
                 "spec.decode.preprocessing.device",
                 "Accelerator",
-            ),
-            Breaks(
-                "prefill: {parallelism: {tensor: 2}, preprocessing: {tensorIPC: torch_shm}}",
-                "spec.prefill.preprocessing.tensorIPC",
-                "torch_shm",
             ),
         ),
         (

@@ -1,6 +1,8 @@
 """`epd explain --rollout OLD NEW`."""
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,18 @@ def test_what_cannot_be_compared(
     result = explain(*words)
     assert result.exit_code == status
     assert text in result.output
+
+
+def test_the_example_of_the_documentation_is_what_is_printed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    new = root / "examples" / "qwen3-vl.yaml"
+    old = tmp_path / "old.yaml"
+    old.write_text(new.read_text().replace("0.33.0", "0.32.0"))
+    printed = explain("--rollout", str(old), str(new)).stdout
+    page = (root / "docs" / "rollouts.md").read_text()
+    example = page.partition("new.yaml\n")[2].partition("\n## ")[0]
+    assert revisions_hidden(printed) == revisions_hidden(textwrap.dedent(example))
+
+
+def revisions_hidden(text: str) -> list[str]:
+    return re.sub(r"\b[0-9a-f]{8}\b", "REVISION", text).split()

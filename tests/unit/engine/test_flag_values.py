@@ -39,7 +39,7 @@ def test_expand_sizes_leaves_texts_alone() -> None:
         ("--revision", "None", None),
         ("--mm-processor-device", "cuda", "cuda"),
         ("--moe-backend", "Deep-GEMM", "deep_gemm"),
-        ("--hf-overrides", "text", "text"),
+        ("--pt-load-map-location", "text", "text"),
         ("--hf-overrides", '{"a": 1}', {"a": 1}),
         ("--lora-modules", "name=path", "name=path"),
         ("--ec-transfer-config", '{"ec_role": "ec_both", "ec_port": "5"}', {"ec_role": "ec_both", "ec_port": "5"}),

@@ -101,6 +101,8 @@ def ask(wiring: Wiring, judges: Platforms, folders: Mapping[str, Path]) -> Itera
         folder = folders[wiring.deployment.spec.model.id.removeprefix("./")]
         argv = [str(folder), *(word.replace("$(POD_IP)", ADDRESS) for word in line.argv[1:])]
         env = {variable.name: variable.value if variable.value is not None else ADDRESS for variable in line.env}
+        # What the user wrote, also where the operator would insist on its own: rules say what vLLM makes of it.
+        env |= {name: entry.variable.value for name, entry in instance.env.items() if entry.variable.value is not None}
         platform = "cpu" if instance.device_type is DeviceType.CPU else "cuda"
         yield role, judges[platform].ask(argv, {name: value for name, value in env.items() if not _folder(name)})
 

@@ -17,6 +17,15 @@ LANGUAGE_MODEL_ONLY_HELD_SINCE = Release(0, 33)
 """A KV consumer that only runs the language model takes no embeddings, unless told to."""
 
 
+NEEDS_V1_UNTIL = {
+    "--enable-prompt-embeds": Release(0, 29),
+    "--kv-sharing-fast-prefill": Release(0, 30),
+    "--logits-processors": Release(0, 31),
+    "--enable-elastic-ep": Release(0, 32),
+}
+"""Flags that the V2 model runner does not support before a release, so that vLLM takes the other one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """One instance as vLLM will configure itself."""
@@ -35,7 +44,7 @@ class Prediction:
 
 def predict(wiring: Wiring, instance: Instance) -> Prediction:
     """What vLLM makes of an instance that it accepts; an unknown architecture is taken for multimodal."""
-    multimodal = wiring.capabilities.multimodal(wiring.model.architecture or "") is not False
+    multimodal = wiring.takes_media
     encode_only = multimodal and instance.ec_role == "ec_producer"
     missing = multimodal and _takes_metadata(wiring, instance)
     return Prediction(
@@ -78,4 +87,8 @@ def _runs_v2(wiring: Wiring, instance: Instance) -> bool:
         return True  # the operator sets the variable
     if written is not None and written.variable.value is not None:
         return written.variable.value not in ("0", "")
-    return instance.device_type is not DeviceType.CPU
+    needs_v1 = any(
+        wiring.release is not None and wiring.release.minor_key < until.minor_key and instance.user_value(flag)
+        for flag, until in NEEDS_V1_UNTIL.items()
+    )
+    return instance.device_type is not DeviceType.CPU and not needs_v1

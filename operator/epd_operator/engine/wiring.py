@@ -60,6 +60,11 @@ class Wiring:
     instances: Mapping[Role, Instance] = field(default_factory=dict)
 
     @property
+    def takes_media(self) -> bool:
+        """Whether the model is multimodal; an unknown one is taken for it."""
+        return self.capabilities.multimodal(self.model.architecture or "") is not False
+
+    @property
     def consumer(self) -> Role:
         """The role that consumes embeddings."""
         return Role.PREFILL if Role.PREFILL in self.instances else Role.DECODE

@@ -22,7 +22,7 @@ _MOVE = "move it to spec.encode or remove it"
 )
 def torch_shm_single_rank(wiring: Wiring) -> Iterator[Broken]:
     """torch_shm asked of an encoder with more than one rank; of other roles it is never right."""
-    instance = wiring.instances.get(Role.ENCODE)
+    instance = wiring.instances.get(Role.ENCODE) if wiring.takes_media else None
     if instance is None or instance.tensor_ipc is not TensorIPC.TORCH_SHM or instance.single_rank:
         return
     many = [name for name, degree in instance.degrees.items() if degree > 1]
@@ -42,7 +42,7 @@ def torch_shm_single_rank(wiring: Wiring) -> Iterator[Broken]:
 )
 def torch_shm_spawn(wiring: Wiring) -> Iterator[Broken]:
     """The user sets another start method of an encoder."""
-    instance = wiring.instances.get(Role.ENCODE)
+    instance = wiring.instances.get(Role.ENCODE) if wiring.takes_media else None
     entry = instance.env.get("VLLM_WORKER_MULTIPROC_METHOD") if instance else None
     if instance is None or entry is None or instance.tensor_ipc is not TensorIPC.TORCH_SHM:
         return
@@ -80,8 +80,7 @@ def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
 
 def _refused_accelerator(wiring: Wiring, preprocessing: Preprocessing) -> bool:
     """Whether vLLM itself looks at the device: it does not for a model without media."""
-    text = wiring.capabilities.multimodal(wiring.model.architecture or "") is False
-    return preprocessing.device is PreprocessingDevice.ACCELERATOR and not text
+    return preprocessing.device is PreprocessingDevice.ACCELERATOR and wiring.takes_media
 
 
 @rule(

@@ -21,7 +21,7 @@ SOURCE = "vLLM 0.28 config/multimodal.py:351, 0.33 config/multimodal.py:558 to 6
 
 def _devices(wiring: Wiring) -> Iterator[tuple[str, str, Any, Instance]]:
     """Where a device is named in the options: path, as written, the device, the instance."""
-    if wiring.capabilities.multimodal(wiring.model.architecture or "") is False:
+    if not wiring.takes_media:
         return  # vLLM does not look at the options of a model without media
     seen: set[str] = set()
     for instance in wiring.instances.values():

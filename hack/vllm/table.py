@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hack import engine_env
-from hack.vllm import fetch, metadata, sources
+from hack.vllm import fetch, metadata, sources, wire
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "operator/epd_operator/engine/releases"
@@ -39,6 +39,7 @@ def static_part(root: Path) -> dict[str, Any]:
         "metadata_items": metadata.metadata_items(release),
         "metrics": sources.metrics(root),
         "routes": sources.routes(root),
+        "wire": wire.features(root),
     }
 
 

@@ -99,6 +99,7 @@ class Capabilities(NamedTuple):
     metadata_items: Mapping[str, Mapping[str, tuple[str, ...]]]  # architecture -> modality -> metadata fields
     metrics: frozenset[str]
     routes: frozenset[str]
+    wire: frozenset[str]  # what a proxy must know of the release: hack/vllm/wire.py says what each name means
 
     def flag(self, name: str) -> Flag | None:
         """The flag that a spelling means (`_` or `-`, long or short, negated or not), without abbreviations."""
@@ -174,6 +175,7 @@ def _load(minor: tuple[int, int], exact: bool) -> Capabilities:
         metadata_items=_frozen({name: _tuples(items) for name, items in table["metadata_items"].items()}),
         metrics=frozenset(table["metrics"]),
         routes=frozenset(table["routes"]),
+        wire=frozenset(table["wire"]),
     )
 
 

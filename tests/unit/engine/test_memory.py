@@ -22,6 +22,7 @@ FILES = "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: a}}
     [
         ("encode: <absent>", Role.DECODE, 64),
         (FILES, Role.DECODE, 64),
+        ("{encode: <absent>, device: {type: CPU}}", Role.DECODE, 64 + 256),
         (FILES, Role.ENCODE, 64 + 256),
         (f"{{encode: {{preprocessing: {{device: CPU}}}}, {FILES}}}", Role.ENCODE, 64 + 2 * GIB),
         (f"{{encode: {{preprocessing: {{tensorIPC: direct_rpc}}}}, {FILES}}}", Role.ENCODE, 64),

@@ -3,6 +3,10 @@
 from tests.unit.rules.case import Breaks, Case, Spares
 
 _POD_IP = "valueFrom: {fieldRef: {fieldPath: status.podIP}}"
+_V2 = (
+    "engine: {{version: 0.32.0}}\ndevice: {{type: CPU}}\nencode: <absent>\n"
+    "decode: {{env: [{{name: VLLM_USE_V2_MODEL_RUNNER, value: '{}'}}]}}"
+)
 
 CASES = (
     Case(
@@ -58,16 +62,14 @@ CASES = (
         "v2-runner-on-cpu",
         (
             Breaks(
-                "engine: {version: 0.32.0}\ndevice: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}",
+                _V2.format(1),
                 "spec.decode.env[0]",
                 "VLLM_USE_V2_MODEL_RUNNER=1",
             ),
         ),
         (
             Spares("decode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}"),
-            Spares(
-                "engine: {version: 0.32.0}\ndevice: {type: CPU}\nencode: <absent>\ndecode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]}"
-            ),
+            Spares(_V2.format(0)),
         ),
     ),
     Case(

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep bench-verdict release cluster cluster-build cluster-up cluster-down images e2e clean bench-validate
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep bench-verdict release cluster cluster-build cluster-up cluster-down images e2e clean bench-validate soak bench-proxy
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -87,6 +87,12 @@ e2e: cluster ## the tests that need a cluster with nodes
 
 bench-validate: venv ## CPU time of epd validate
 	$(BIN)/python benchmarks/validate_cpu.py
+
+soak: venv ## 20 minutes of random failures before the proxy
+	$(BIN)/python -m tests.proxy.soaking --seconds 1200
+
+bench-proxy: venv ## what the proxy costs, beside nginx where it is installed
+	$(BIN)/python benchmarks/proxy/bench.py
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -110,8 +110,8 @@ class Core:
     ) -> None:
         """Put a request to an engine; `extra` are header lines with their line ends."""
         length = len(body[0]) if len(body) == 1 else size(body)
-        if b"traceparent" in request.headers:
-            extra += _trace_context(request.headers)
+        if request.trace or b"traceparent" in request.headers:
+            extra += _trace_context(request)
         head = b"%b%b\r\ncontent-length: %d\r\n%b\r\n" % (
             endpoint.heads.get(line) or self.head(endpoint, line),
             request.engine_id(),
@@ -162,8 +162,9 @@ class Core:
         return False
 
 
-def _trace_context(headers: dict[bytes, bytes]) -> bytes:
-    out = b"traceparent: " + headers[b"traceparent"][:256] + b"\r\n"
+def _trace_context(request: Request) -> bytes:
+    headers = request.headers
+    out = b"traceparent: " + (request.trace.header() if request.trace else headers[b"traceparent"][:256]) + b"\r\n"
     if b"tracestate" in headers:
         out += b"tracestate: " + headers[b"tracestate"][:1024] + b"\r\n"
     return out

@@ -29,7 +29,7 @@ class Direct(Relay):
     def start(self, key: int = 0) -> None:
         """Send; `key` chooses among the engines, for their caches."""
         self._key = key
-        self.request.stage = "decode"
+        self.request.enter("decode")
         engines = self._engines
         self._send(engines[0] if len(engines) == 1 else bounded_rendezvous(key, engines))
 

@@ -24,6 +24,7 @@ from epd_proxy.members import Members
 from epd_proxy.options import Options, OptionsError, read_document, validated
 from epd_proxy.server import ClientConnection
 from epd_proxy.service import Service
+from epd_proxy.tracing import Tracer
 
 BACKLOG = 4096
 SWEEP_SECONDS = 1.0
@@ -103,6 +104,9 @@ class Process:
         service = self.service = Service(core, keys)
         if config.access_log:
             service.log = AccessLog()
+        if config.tracing.endpoint:
+            service.tracer = Tracer(config.tracing)
+            core.spawn(service.tracer.run())
         members = self._members = Members(core)
         if options.members:
             members.set(options.members)

@@ -13,6 +13,7 @@ from epd_proxy.scanner import Buffer
 
 if TYPE_CHECKING:
     from epd_proxy.server import ClientConnection
+    from epd_proxy.tracing import Trace
 
 _PROCESS = secrets.token_hex(4).encode()
 _numbers: Final = count(1)
@@ -72,6 +73,7 @@ class Request:
     first_byte = 0.0
     """When a stream's head was written, on the loop's clock."""
     kind: Kind | None = None
+    trace: Trace | None = None
     work: Abortable | None = None
     admitted = False
     """It is counted as in flight."""
@@ -85,6 +87,12 @@ class Request:
         self.started = 0.0
         given = headers.get(b"x-request-id")
         self.id = given if given and _ID.match(given) else b"req-%b-%x" % (_PROCESS, next(_numbers))
+
+    def enter(self, stage: str) -> None:
+        """Go on to a stage."""
+        self.stage = stage
+        if self.trace:
+            self.trace.enter(stage)
 
     def engine_id(self) -> bytes:
         """Return an id for one request to an engine: the client's own with a part that is never used twice."""

@@ -27,6 +27,7 @@ from epd_proxy.other_apis import (
 from epd_proxy.request import JSON, Kind, Request
 from epd_proxy.scanner import MalformedError, Remainder, Scan, loads, punch, scan
 from epd_proxy.server import ClientConnection
+from epd_proxy.tracing import Tracer
 from epd_proxy.walk import Walk
 
 PREFIX: Final = 1024
@@ -51,6 +52,7 @@ class Service:
         self.grow = self.admission.grow
         self.buffer = core.buffers.take
         self.log: AccessLog | None = None
+        self.tracer: Tracer | None = None
         self.clients: set[ClientConnection] = set()
         self.now = core.loop.time
         self.other_snapshots: Callable[[], Awaitable[list[bytes]]] | None = None
@@ -71,6 +73,8 @@ class Service:
     def handle(self, request: Request) -> None:
         """Serve a request whose body is there; raises ProxyError."""
         kind = request.kind
+        if self.tracer:
+            self.tracer.sample(request)
         try:
             if kind is Kind.CHAT:
                 revision = self._revision()
@@ -102,6 +106,8 @@ class Service:
                 metrics.first_byte_seconds.observe(labels, request.first_byte - request.started)
         else:
             metrics.cancelled[(request.stage,)] += 1
+        if request.trace and self.tracer:
+            self.tracer.finish(request)
         if self.log:
             self.log.write(request, now)
 

@@ -191,7 +191,7 @@ class Walk:
         await self._decode(decoder, splice(self._body, self._length, edits), b"")
 
     async def _encode(self, consumer: Endpoint, rank: int, *, push: bool) -> Embedded:
-        self._request.stage = "encode"
+        self._request.enter("encode")
         stage = EncodeStage(self._core, self._request, self._scan, self._body, self._revision)
         target = None
         if push:
@@ -204,7 +204,7 @@ class Walk:
     ) -> bytes | None:
         """Return what decode is to be told, None when no blocks wait for it. Raises StageError."""
         core = self._core
-        self._request.stage = "prefill"
+        self._request.enter("prefill")
         transfer = KvTransfer(engine, rank)
         always = {"stream": b"false", "max_tokens": b"1", "kv_transfer_params": transfer.for_prefill(), **members}
         edits = consumption.edits() + set_members(self._scan, always)
@@ -230,7 +230,7 @@ class Walk:
     async def _decode(self, engine: Endpoint, body: list[Piece], extra: bytes) -> None:
         """Return once the client's answer has begun; raises StageError before that."""
         core, request = self._core, self._request
-        request.stage = "decode"
+        request.enter("decode")
         self._relay = relay = WalkRelay(core, request, engine)
         core.send(
             request,

@@ -13,6 +13,7 @@ from epd_proxy.core import Core
 from epd_proxy.members import Member, Members
 from epd_proxy.server import ClientConnection
 from epd_proxy.service import Service
+from epd_proxy.tracing import Tracer
 from tests.simulator.client import Response, post, request
 from tests.simulator.engine import Engine, World
 from tests.simulator.faults import Fault, Mode
@@ -60,6 +61,8 @@ class Deployment:
             await engine.start()
         self.core = Core(self.config, b"k" * 32, self.world.key.encode())
         self.service = Service(self.core, ApiKeys(str(self._api_keys) if self._api_keys else None))
+        if self.config.tracing.endpoint:
+            self.service.tracer = Tracer(self.config.tracing)
         self.members = Members(self.core)
         self.members.set(self.member(engine) for engine in self.all_engines())
         loop = asyncio.get_running_loop()

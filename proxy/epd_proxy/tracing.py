@@ -74,9 +74,8 @@ class Tracer:
         if trace is None:
             return
         now = time.time_ns()
-        root = _span(
-            trace, trace.span, trace.parent, f"{request.method.decode()} {request.path.decode()}", trace.started, now
-        )
+        name = f"{request.method.decode()} {request.path.decode()}"
+        root = _span(trace, name, (trace.started, now), span=trace.span, parent=trace.parent)
         root["kind"] = _SERVER
         root["attributes"] = [
             _attribute("http.response.status_code", request.status),

@@ -88,6 +88,7 @@ NOT_SWEPT = {
             "--model-class-overrides",
             "--moe-backend",
             "--reasoning-config",
+            "--reasoning-parser",
             "--runner",
             "--use-replayssm",
             "--hf-overrides",

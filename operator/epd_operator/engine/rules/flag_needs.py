@@ -1,5 +1,6 @@
 """Flags that vLLM takes only together with another one, or only with some values: seen by asking it."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
+VERSION = re.compile(r"v?\d+(\.\d+)*(\.?(a|b|rc|post|dev)\d*)*(\+[a-z0-9.]+)?")
+"""What packaging.version takes, but for its rarest spellings."""
 Values = Mapping[str, Any]
 
 
@@ -126,6 +129,12 @@ NEEDS = (
         lambda value, values: not isinstance(value, int) or value <= (values.get("--max-num-seqs") or 1024),
         "it may not be larger than --max-num-seqs",
         "lower it, or raise --max-num-seqs",
+    ),
+    Need(
+        "--show-hidden-metrics-for-version",
+        lambda value, _: not isinstance(value, str) or VERSION.fullmatch(value.strip().lower()) is not None,
+        "it names a vLLM version",
+        "write it as major.minor, for example 0.32",
     ),
     Need("--sse-keep-alive-interval", _at_least(0), "it may not be negative", "use 0 to switch it off"),
 )

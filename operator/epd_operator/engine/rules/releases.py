@@ -106,7 +106,7 @@ def version_mismatch(wiring: Wiring) -> Iterator[Broken]:
     id="engine-image-missing",
     severity=Severity.ERROR,
     kind=Kind.STRICTER,
-    what="engine.image is required for devices that vLLM publishes no image for, and for roles on different devices.",
+    what="engine.image is required for devices and pre-releases that vLLM publishes no image for.",
     why="There is no image to run.",
     source="vLLM's published images",
     needs_release=True,
@@ -114,6 +114,11 @@ def version_mismatch(wiring: Wiring) -> Iterator[Broken]:
 def image_missing(wiring: Wiring) -> Iterator[Broken]:
     """No image can be derived."""
     if wiring.deployment.spec.engine.image is not None or wiring.release is None or wiring.local:
+        return
+    version = _version(wiring) or ""
+    if Release.is_pre_release(version):
+        message = f"vLLM publishes images of releases, and {version} is none"
+        yield Broken("spec.engine.image", None, message, f"name an image that has vLLM {version}")
         return
     for instance in wiring.instances.values():
         if default_image(wiring.release, instance.device_type) is None:

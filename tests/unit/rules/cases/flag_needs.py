@@ -32,12 +32,14 @@ CASES = (
         (
             *(Breaks(_args(*flag), _PATH, " ".join(flag)) for flag, _ in _PAIRS),
             Breaks(_args("--sse-keep-alive-interval", "-1"), _PATH, "--sse-keep-alive-interval -1"),
+            Breaks(_args("--show-hidden-metrics-for-version", "-"), _PATH, "--show-hidden-metrics-for-version -"),
             Breaks(_args("--enable-per-request-metrics", "--disable-log-stats"), _PATH, "--enable-per-request-metrics"),
         ),
         (
             *(Spares(_args(*flag, *other)) for flag, other in _PAIRS if flag[0] != "--mm-shm-cache-max-object-size-mb"),
             Spares(_args("--mm-shm-cache-max-object-size-mb", "128")),
             Spares(_args("--no-enable-auto-tool-choice")),
+            Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--offload-backend", "uva")),
         ),
     ),

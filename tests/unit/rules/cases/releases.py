@@ -51,7 +51,10 @@ CASES = (
     ),
     Case(
         "engine-image-missing",
-        (Breaks("device: {type: XPU}", "spec.engine.image", None),),
+        (
+            Breaks("device: {type: XPU}", "spec.engine.image", None),
+            Breaks("engine: {version: 0.33.0rc1}", "spec.engine.image", None, remedy="0.33.0rc1"),
+        ),
         (
             Spares(f"{{device: {{type: XPU}}, {_IMAGE}{{image: a/b}}}}"),
             Spares("device: {type: XPU}", local=True),

@@ -7,6 +7,8 @@ _VERSION = re.compile(
     r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:(?:\.?(?:rc|a|b|dev|post)\d*)+)?(?:[+-][A-Za-z0-9._+-]*)?", re.ASCII
 )
 
+_PRE_RELEASE = re.compile(r"\d\.?(rc|a|b|dev)\d*", re.ASCII)
+
 
 class Release(NamedTuple):
     """major.minor.patch. Pre-releases and builds (rc1, +cpu, -cu130) count as their release."""
@@ -32,6 +34,11 @@ class Release(NamedTuple):
             return cls.parse(tag) if colon else None
         except ValueError:
             return None
+
+    @staticmethod
+    def is_pre_release(text: str) -> bool:
+        """Whether a version is one on the way to a release (rc, a, b, dev), for which no image is published."""
+        return _PRE_RELEASE.search(text.partition("+")[0]) is not None
 
     @property
     def minor_text(self) -> str:

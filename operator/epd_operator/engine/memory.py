@@ -7,6 +7,7 @@ distributed/device_communicators/shm_broadcast.py, multimodal/cache.py, ec_conne
 import math
 from dataclasses import dataclass
 
+from epd_operator.api.device import DeviceType
 from epd_operator.api.quantity import Quantity
 from epd_operator.api.role import TensorIPC
 from epd_operator.engine import connectors
@@ -18,7 +19,8 @@ GIB = 1 << 30
 BASE = 64 * MIB
 """What the container runtime would give anyway: Python's own semaphores and small segments."""
 MESSAGE_QUEUES = 256 * MIB
-"""Needed to start with more than one rank: ten chunks of 16 MiB are checked against the free space."""
+"""Between an engine and workers in processes of their own: ten chunks of 16 MiB are checked against the free space at
+start. On CPUs even one worker is a process (0.28 to 0.33: platforms/cpu.py takes the executor `mp`)."""
 COLLECTIVES_PER_DEVICE = 128 * MIB
 """NCCL's shared-memory transport between the devices of one pod."""
 CPU_TENSORS = 2 * GIB
@@ -62,8 +64,8 @@ def shared_memory_uses(wiring: Wiring, instance: Instance) -> tuple[SharedMemory
     """Everything that one instance keeps in /dev/shm."""
     uses = [SharedMemoryUse("small segments of Python and the runtime", BASE)]
     ranks = instance.tensor * instance.pipeline
-    if ranks > 1:
-        uses.append(SharedMemoryUse("message queues between the ranks", MESSAGE_QUEUES))
+    if ranks > 1 or instance.device_type is DeviceType.CPU:
+        uses.append(SharedMemoryUse("message queues to the workers", MESSAGE_QUEUES))
     if instance.devices > 1:
         uses.append(SharedMemoryUse("collectives between the devices", COLLECTIVES_PER_DEVICE * instance.devices))
     if instance.tensor_ipc is TensorIPC.TORCH_SHM:

@@ -142,13 +142,12 @@ def _check_example(config: Any) -> None:
 def derived(config: Any) -> Json:
     """The facts about an instance that the operator predicts."""
     mm = config.model_config.multimodal_config
-    kwargs = (mm and mm.mm_processor_kwargs) or {}
     return {
         "multimodal": mm is not None,
         "encode_only": bool(mm and mm.mm_encoder_only),
         "allow_missing_mm_embeddings": bool(mm and mm.allow_missing_mm_embeddings),
         "enable_mm_embeds": bool(mm and mm.enable_mm_embeds),
-        "mm_processor_device": str(kwargs.get("device", "cpu")),
+        "mm_processor_device": (mm and mm.get_mm_processor_device_type()) or "cpu",
         "prefix_caching": bool(config.cache_config.enable_prefix_caching),
         "v2_model_runner": bool(config.use_v2_model_runner),
         "max_num_batched_tokens": config.scheduler_config.max_num_batched_tokens,

@@ -10,8 +10,17 @@ from hack.vllm import fetch, table
 from tests.conformance.conftest import missing
 
 pytestmark = pytest.mark.conformance
-STATIC = ("version", "env", "ec_connectors", "kv_connectors", "architectures", "metadata_items", "metrics", "routes")
-STATIC += ("wire",)
+STATIC = (
+    "version",
+    "env",
+    "ec_connectors",
+    "kv_connectors",
+    "architectures",
+    "metadata_items",
+    "metrics",
+    "routes",
+    "wire",
+)
 
 
 def committed(minor: str) -> dict[str, Any]:

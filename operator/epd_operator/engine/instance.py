@@ -117,6 +117,8 @@ class Instance:
         named = kwargs.get("device") if isinstance(kwargs, dict) else None
         if isinstance(named, str) and named.lower() != "auto":
             return named.lower()
+        if isinstance(named, int) and not isinstance(named, bool):
+            return self.torch_device  # a bare index is one of the accelerator
         if self.wanted_preprocessing is PreprocessingDevice.CPU or self.device_type is DeviceType.CPU:
             return "cpu"
         if self.wanted_preprocessing is PreprocessingDevice.ACCELERATOR:

@@ -37,7 +37,7 @@ class Prediction:
     enable_mm_embeds: bool
     """Items may come as embeddings."""
     mm_processor_device: str
-    """Where media become tensors."""
+    """Where media become tensors: cpu, cuda, xpu."""
     prefix_caching: bool
     v2_model_runner: bool
 
@@ -51,7 +51,7 @@ def predict(wiring: Wiring, instance: Instance) -> Prediction:
         encode_only=encode_only,
         allow_missing_mm_embeddings=missing,
         enable_mm_embeds=multimodal and _takes_embeddings(wiring, instance, missing=missing),
-        mm_processor_device=instance.preprocessing_device if multimodal else "cpu",
+        mm_processor_device=instance.preprocessing_device.partition(":")[0] if multimodal else "cpu",
         prefix_caching=_caches_prefixes(instance),
         v2_model_runner=_runs_v2(wiring, instance),
     )

@@ -66,7 +66,7 @@ def test_a_text_model_has_no_encoder() -> None:
         ("encode: {preprocessing: {tensorIPC: direct_rpc}}", "cpu"),
         ("encode: {preprocessing: {tensorIPC: direct_rpc, device: Accelerator}}", "cuda"),
         ("encode: {parallelism: {tensor: 2}}", "cpu"),
-        ('encode: {args: [\'--mm-processor-kwargs={"device": "cuda:0"}\']}', "cuda:0"),
+        ('encode: {args: [\'--mm-processor-kwargs={"device": "cuda:0"}\']}', "cuda"),
         ("device: {type: CPU}\n" + FILES, "cpu"),
     ],
 )

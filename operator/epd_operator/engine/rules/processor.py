@@ -91,21 +91,28 @@ def device_off_encoder(wiring: Wiring) -> Iterator[Broken]:
     source=SOURCE,
 )
 def device_clash(wiring: Wiring) -> Iterator[Broken]:
-    """The encoder's options name another device than its spec, or one that the pod does not have."""
-    encode = wiring.instances.get(Role.ENCODE)
+    """The options name another device than the encoder's spec, or one that the pod does not have."""
     for path, written, device, instance in _devices(wiring):
         kind = _kind_of(device)
-        if encode is None or instance is not encode or kind is None:
+        if kind is None:
             continue
-        wanted = encode.wanted_preprocessing
-        index = device if isinstance(device, int) else int(str(device).partition(":")[2] or 0)
-        asked = {PreprocessingDevice.CPU: "cpu", PreprocessingDevice.ACCELERATOR: encode.torch_device}.get(wanted)
+        wanted = instance.wanted_preprocessing if instance.role is Role.ENCODE else PreprocessingDevice.AUTO
+        asked = {PreprocessingDevice.CPU: "cpu", PreprocessingDevice.ACCELERATOR: instance.torch_device}.get(wanted)
         if asked is not None and asked != kind:
             message = f"it wins over encode.preprocessing.device, which says {wanted}, without a word"
             yield Broken(path, written, message, "remove device from it, or change encode.preprocessing.device")
-        elif kind not in ("cpu", encode.torch_device) or (kind != "cpu" and index >= max(1, encode.devices)):
-            message = f"an encoder has {encode.devices or 'no'} devices of {encode.torch_device}, and {device} is none"
+        elif not _is_there(kind, device, instance):
+            devices = f"{instance.devices} of {instance.torch_device}" if instance.devices else "none"
+            message = f"{device} is not there ({instance.role} has {devices}), and only the first request shows it"
             yield Broken(path, written, message, "remove device, or set encode.preprocessing.device instead")
+
+
+def _is_there(kind: str, device: Any, instance: Instance) -> bool:
+    """Whether the pod has the device; that other roles may not use the accelerator is another rule's."""
+    index = device if isinstance(device, int) else int(str(device).partition(":")[2] or 0)
+    if kind == "cpu":
+        return True
+    return kind == instance.torch_device and (index < max(1, instance.devices) or instance.role is not Role.ENCODE)
 
 
 RULES = (device_invalid, device_off_encoder, device_clash)

@@ -37,7 +37,7 @@ CASES = (
         ),
         (
             Spares(_args("encode", '"cuda"')),
-            Spares(_args("decode", '"xpu"')),
+            Spares(_args("decode", '"cpu"')),
             Spares("model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n" + _args("decode", '"cuda"')),
         ),
     ),
@@ -54,6 +54,10 @@ CASES = (
             ),
             Breaks(_args("encode", '"cuda:1"'), "spec.encode.args[0]", _value('"cuda:1"')),
             Breaks(_args("encode", '"xpu"'), "spec.encode.args[0]", _value('"xpu"')),
+            Breaks(_args("decode", '"xpu"'), "spec.decode.args[0]", _value('"xpu"')),
+            Breaks(
+                "device: {type: CPU}\nencode: <absent>\n" + _args("decode", "0"), "spec.decode.args[0]", _value("0")
+            ),
         ),
         (
             Spares(_args("encode", '"cpu"', ", preprocessing: {device: CPU}")),

@@ -54,7 +54,9 @@ def accept(body: Mapping[str, Any], renderings: Sequence[Rendering], settings: S
     digest = spec_digest(spec, asked)
     matching = [kept for kept in renderings if kept.spec_digest == digest]
     if matching:
-        return Acceptance(findings, max(matching, key=lambda kept: kept.number))
+        found = max(matching, key=lambda kept: kept.number)
+        # One that is asked for again is kept anew, as the latest: the data of a ControllerRevision cannot be patched.
+        return Acceptance(findings, found) if found is latest else Acceptance(findings, latest, found.content())
     objects = without_replicas(render(plan))
     if before is not None and before.render == asked:
         objects = _carried(before, objects, body, defaults, settings)

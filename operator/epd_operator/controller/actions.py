@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from epd_operator.api.conditions import Reason
 from epd_operator.cluster.resources import Object, Resource
 from epd_operator.controller.child import Child
-from epd_operator.controller.rendering import Rendering
 
 
 @dataclass(frozen=True)
@@ -13,14 +12,6 @@ class Keep:
     """Keep a rendering: create its ControllerRevision."""
 
     body: Object
-
-
-@dataclass(frozen=True)
-class Renumber:
-    """A kept rendering is asked for again: make it the latest."""
-
-    rendering: Rendering
-    number: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ class Remove:
     uid: str
 
 
-Action = Keep | Renumber | MakeSecret | Create | Apply | Confirm | Remove
+Action = Keep | MakeSecret | Create | Apply | Confirm | Remove
 
 
 @dataclass(frozen=True)

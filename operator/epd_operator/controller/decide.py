@@ -13,7 +13,7 @@ from epd_operator.cluster.api import FIELD_MANAGER
 from epd_operator.cluster.ownership import as_wanted
 from epd_operator.cluster.resources import CONTROLLER_REVISIONS, SECRETS, Object
 from epd_operator.controller.accept import Acceptance
-from epd_operator.controller.actions import Action, Apply, Confirm, Create, Keep, MakeSecret, Problem, Remove, Renumber
+from epd_operator.controller.actions import Action, Apply, Confirm, Create, Keep, MakeSecret, Problem, Remove
 from epd_operator.controller.child import Child
 from epd_operator.controller.kinds import CHILDREN, ROLE_SCALES
 from epd_operator.controller.observed import Observed
@@ -154,8 +154,6 @@ class _Decider:
         highest = max((kept.number for kept in self.seen.renderings), default=0)
         if self.verdict.content is not None:
             yield Keep(controller_revision(self.verdict.content, self.seen.body, self._owner(), highest + 1))
-        elif self.verdict.kept is not None and self.verdict.kept.number < highest:
-            yield Renumber(self.verdict.kept, highest + 1)
 
     def _history(self, now: Stage) -> Iterator[Action]:
         """Old renderings beyond the limit. What serves and what is asked for always stays."""
@@ -166,12 +164,14 @@ class _Decider:
         in_use = {self._target.revision, now.lead, *self._revisions()}
         latest = {kept.name for revision in in_use if (kept := self._rendering(revision))}
         asked = self.verdict.kept.name if self.verdict.kept else ""
+        spec = self.verdict.kept.spec_digest if self.verdict.kept else ""
         old = sorted(
             (kept for kept in self.seen.renderings if kept.name not in {*latest, asked}),
             key=lambda kept: kept.number,
             reverse=True,
         )
-        for kept in old[limit:]:
+        again = [kept for kept in old if kept.spec_digest == spec]
+        for kept in (*again, *[kept for kept in old if kept not in again][limit:]):
             yield Remove(CONTROLLER_REVISIONS, kept.namespace, kept.name, kept.uid)
 
     # What is applied

@@ -9,7 +9,7 @@ from epd_operator.api.names import SECRET_KEY
 from epd_operator.cluster.api import Cluster
 from epd_operator.cluster.errors import ApiError
 from epd_operator.cluster.resources import CONTROLLER_REVISIONS, SECRETS, Object, Resource
-from epd_operator.controller.actions import Action, Apply, Confirm, Create, Keep, MakeSecret, Problem, Remove, Renumber
+from epd_operator.controller.actions import Action, Apply, Confirm, Create, Keep, MakeSecret, Problem, Remove
 from epd_operator.controller.kinds import CREATED_NOT_APPLIED
 from epd_operator.controller.metrics import WRITES
 from epd_operator.controller.rendering import Rendering
@@ -50,12 +50,6 @@ class Executor:
         match action:
             case Keep():
                 return await self._keep(action)
-            case Renumber():
-                rendering = action.rendering
-                body = {"metadata": {"uid": rendering.uid}, "revision": action.number}
-                _count(CONTROLLER_REVISIONS, "patch")
-                answer = await self._cluster.patch(CONTROLLER_REVISIONS, rendering.namespace, rendering.name, body)
-                return self._world.take_rendering(answer)
             case MakeSecret():
                 key = base64.b64encode(self._new_key()).decode()
                 await self._create(SECRETS, {**action.body, "data": {SECRET_KEY: key}})

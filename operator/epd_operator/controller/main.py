@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import structlog
 
 from epd_operator import __version__
 from epd_operator.cluster.errors import ClusterError
@@ -116,7 +117,7 @@ def _run(coroutine: Any) -> None:
     try:
         asyncio.run(coroutine)
     except ClusterError as error:
-        click.echo(f"epd-operator: {error}", err=True)
+        structlog.get_logger().error("ended", error=str(error))
         sys.exit(1)
 
 

@@ -117,14 +117,14 @@ def keep_rendering(body: Object) -> Rendering:
 
 
 def controller_revision(content: Content, instance: Mapping[str, Any], owner: Object, number: int) -> Object:
-    """The ControllerRevision of a rendering; its name is that of its content, so the same is never kept twice."""
+    """The ControllerRevision of a rendering; named after content and number, so that making it twice makes one."""
     metadata = instance["metadata"]
     data = content.as_json()
     return {
         "apiVersion": CONTROLLER_REVISIONS.api_version,
         "kind": CONTROLLER_REVISIONS.kind,
         "metadata": {
-            "name": f"{metadata['name']}-{digest_of(data)}",
+            "name": f"{metadata['name']}-{digest_of([data, number])}",
             "namespace": metadata["namespace"],
             "labels": {
                 names.LABEL_NAME: "epd",

@@ -62,7 +62,7 @@ def kind_of(action: argparse.Action) -> tuple[str, bool, type | None]:
     return PLAIN_KINDS.get(name, "any"), nullable, cls
 
 
-def describe(action: argparse.Action, spellings: list[str], deprecated: bool) -> tuple[Json, type | None]:
+def describe(action: argparse.Action, spellings: list[str]) -> tuple[Json, type | None]:
     """One flag as it stands in the table; whatever is usual is left out."""
     kind, nullable, cls = kind_of(action)
     off = sorted(name for name in spellings if is_negation(action, name))
@@ -86,8 +86,6 @@ def describe(action: argparse.Action, spellings: list[str], deprecated: bool) ->
         entry["nullable"] = True
     if cls is not None:
         entry["fields"] = cls.__name__
-    if deprecated:
-        entry["deprecated"] = True
     default = action.default.value if isinstance(action.default, enum.Enum) else action.default
     if default != argparse.SUPPRESS and isinstance(default, str | int | float | bool | list | dict) and default != []:
         entry["default"] = default
@@ -220,7 +218,7 @@ def flags() -> Json:
     found: Json = {}
     classes: Json = {}
     for action, names in spellings.items():
-        entry, cls = describe(action, names, action in getattr(parser, "_deprecated", ()))
+        entry, cls = describe(action, names)
         [(name, described)] = entry.items()
         if action.dest in bounds:
             described["bounds"] = bounds[action.dest]

@@ -184,6 +184,17 @@ def routes(root: Path) -> list[str]:
     return sorted({path for source in sources for path in ROUTE.findall(source.read_text(encoding="utf-8"))})
 
 
+def deprecated_flags(sources: Sources) -> dict[str, str]:
+    """Flags that the release warns about, with its own words (constants named ..._DEPRECATION_MESSAGE)."""
+    found = {}
+    for node in sources.tree("vllm.engine.arg_utils").body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("_DEPRECATION_MESSAGE"):
+            words = str(literal(node.value))
+            if flag := re.search(r"--[a-z][a-z-]+", words):
+                found[flag.group()] = words
+    return found
+
+
 def architectures(sources: Sources) -> dict[str, tuple[str, str, str]]:
     """Every registered architecture: the table of the registry that names it, the module and class implementing it."""
     found: dict[str, tuple[str, str, str]] = {}

@@ -35,6 +35,7 @@ def static_part(root: Path) -> dict[str, Any]:
         "version": release.version(),
         "env": sources.env_variables(release),
         **{key: sources.connectors(release, factory) for key, factory in sources.FACTORIES.items()},
+        "deprecated": sources.deprecated_flags(release),
         "architectures": models(release),
         "metadata_items": metadata.metadata_items(release),
         "metrics": sources.metrics(root),

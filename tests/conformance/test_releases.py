@@ -15,6 +15,7 @@ STATIC = (
     "env",
     "ec_connectors",
     "kv_connectors",
+    "deprecated",
     "architectures",
     "metadata_items",
     "metrics",

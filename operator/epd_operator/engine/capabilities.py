@@ -66,7 +66,6 @@ class Flag(NamedTuple):
     fields: str | None = None  # of a JSON flag: the key of Capabilities.fields
     bounds: Bounds = Bounds()
     default: Any = None  # None also where the default is computed
-    deprecated: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -92,6 +91,7 @@ class Capabilities(NamedTuple):
     flags: Mapping[str, Flag]
     spellings: Mapping[str, Flag]  # every accepted spelling -> its flag
     fields: Mapping[str, Mapping[str, tuple[str, ...]]]  # class -> field (* any) -> types, "=x" a literal
+    deprecated: Mapping[str, str]  # flag -> what vLLM says about it when it is used
     env: Mapping[str, str]  # vllm.envs: variable -> annotated type as source text
     ec_connectors: Mapping[str, frozenset[str]]  # connector -> extra-config keys that its code reads
     kv_connectors: Mapping[str, frozenset[str]]
@@ -168,6 +168,7 @@ def _load(minor: tuple[int, int], exact: bool) -> Capabilities:
         flags=MappingProxyType(flags),
         spellings=MappingProxyType({spelling: flag for flag in flags.values() for spelling in flag.spellings}),
         fields=_frozen({name: _tuples(fields) for name, fields in table["fields"].items()}),
+        deprecated=_frozen(table["deprecated"]),
         env=_frozen(table["env"]),
         ec_connectors=_frozen({name: frozenset(keys) for name, keys in table["ec_connectors"].items()}),
         kv_connectors=_frozen({name: frozenset(keys) for name, keys in table["kv_connectors"].items()}),
@@ -193,7 +194,6 @@ def _flag(name: str, entry: dict[str, Any]) -> Flag:
         fields=entry.get("fields"),
         bounds=Bounds(**entry["bounds"]) if "bounds" in entry else Bounds(),
         default=entry.get("default"),
-        deprecated=entry.get("deprecated", False),
     )
 
 

@@ -163,4 +163,27 @@ def config_unchecked(wiring: Wiring) -> Iterator[Broken]:
         yield Broken(path, written, message, "write its flags into args")
 
 
-RULES = (unknown, malformed, value, config_ignored, config_unchecked)
+@rule(
+    id="args-deprecated",
+    severity=Severity.WARNING,
+    kind=Kind.ADVICE,
+    what="Flags that a release warns about are replaced before a later one lacks them.",
+    why="A later release refuses to start with them.",
+    source="vLLM engine/arg_utils.py, each release",
+    needs_release=True,
+)
+def deprecated(wiring: Wiring) -> Iterator[Broken]:
+    """A flag that the release still takes and warns about."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        for given in instance.args.arguments:
+            words, path = wiring.capabilities.deprecated.get(given.name), instance.arg_path(given)
+            if words is not None and path not in seen:
+                seen.add(path)
+                said = words.replace(". ", "; ").rstrip(".")
+                yield Broken(
+                    path, instance.written(given), f"vLLM {wiring.release} says: {said}", "replace or remove it"
+                )
+
+
+RULES = (unknown, malformed, value, config_ignored, config_unchecked, deprecated)

@@ -54,4 +54,9 @@ CASES = (
         (Breaks(_args("--config", "/etc/vllm.yaml"), _PATH, "--config /etc/vllm.yaml", remedy="args"),),
         (Spares(_args("--config-format", "hf")),),
     ),
+    Case(
+        "args-deprecated",
+        (Breaks(_args("--disable-cascade-attn"), _PATH, "--disable-cascade-attn", remedy="remove"),),
+        (Spares(_args("--disable-cascade-attn", version="0.30.0")),),
+    ),
 )

@@ -17,16 +17,11 @@ TEXT_SHARE = 0.1
 MODEL_FLAGS = ("--max-model-len",)
 
 EC_CONNECTORS = ("ECExampleConnector", "ECCPUConnector", "ECMooncakeConnector", "NopeConnector")
-KV_CONNECTORS = (
-    "NixlConnector",
-    "NixlPullConnector",
-    "NixlPushConnector",
-    "MooncakeConnector",
-    "ExampleConnector",
-    "MultiConnector",
-    "OffloadingConnector",
-    "P2pNcclConnector",
-)
+NOT_SWEPT_KV = {
+    "LMCacheMPConnector": "imports a package that the test machine does not have",
+    "MoRIIOConnector": "imports a package that the test machine does not have",
+    "HiSparseConnector": "only for some models, which the test models are not",
+}
 CLAIM = {"persistentVolumeClaim": {"claimName": "shared"}}
 DEGREES = (None, None, None, None, 1, 2, 4)
 ENV = (
@@ -67,7 +62,7 @@ def random_object(rng: random.Random, capabilities: Capabilities, models: Mappin
         spec["transfer"] = {"embeddings": _embeddings(rng)}
     if rng.random() < 0.5:
         spec["prefill"] = _role(rng, capabilities, flags, "prefill")
-        spec.setdefault("transfer", {})["kv"] = _kv(rng)
+        spec.setdefault("transfer", {})["kv"] = _kv(rng, capabilities)
     if rng.random() < 0.15:
         spec["engine"]["args"] = random_argument(rng, capabilities, flags)
     document = {"apiVersion": "epd.dev/v1alpha1", "kind": "EPDDeployment", "metadata": {"name": "swept"}, "spec": spec}
@@ -117,8 +112,9 @@ def _embeddings(rng: random.Random) -> dict[str, Any]:
     return {name: value for name, value in embeddings.items() if value is not None}
 
 
-def _kv(rng: random.Random) -> dict[str, Any]:
-    connector = rng.choice((None, *KV_CONNECTORS))
+def _kv(rng: random.Random, capabilities: Capabilities) -> dict[str, Any]:
+    known = sorted(capabilities.kv_connectors.keys() - NOT_SWEPT_KV.keys())
+    connector = rng.choice((None, None, "NixlConnector", "P2pNcclConnector", *known))
     kv: dict[str, Any] = {} if connector is None else {"connector": connector}
     if connector == "ExampleConnector":
         kv["volume"] = CLAIM

@@ -48,4 +48,20 @@ def prefill_decode_device(wiring: Wiring) -> Iterator[Broken]:
     yield Broken(own.device_path, own.device_type, message, "give prefill and decode the same device type")
 
 
-RULES = (connector_unknown, prefill_decode_device)
+@rule(
+    id="kv-handshake-check-off",
+    severity=Severity.WARNING,
+    kind=Kind.SILENT,
+    what="enforce_handshake_compat stays on.",
+    why="Instances that do not fit then exchange blocks all the same: the output is wrong, without any error.",
+    source="vLLM 0.28 to 0.33 kv_connector/v1/nixl/base_worker.py",
+)
+def handshake_check_off(wiring: Wiring) -> Iterator[Broken]:
+    """The check of NIXL's hand-shake, switched off."""
+    choice = wiring.kv
+    if choice is not None and choice.extra.get("enforce_handshake_compat") is False and "Nixl" in choice.connector:
+        message = "blocks of instances that do not fit are then used all the same, and the output is wrong"
+        yield Broken(f"{choice.path}.extraConfig.enforce_handshake_compat", False, message, "remove it")
+
+
+RULES = (connector_unknown, prefill_decode_device, handshake_check_off)

@@ -122,10 +122,31 @@ def accelerator_on_cpu(wiring: Wiring) -> Iterator[Broken]:
         yield Broken("spec.encode.preprocessing.device", PreprocessingDevice.ACCELERATOR, message, remedy)
 
 
+@rule(
+    id="auto-preprocessing-on-cpu",
+    severity=Severity.WARNING,
+    kind=Kind.SILENT,
+    what="preprocessing.device: Auto of an encoder with an accelerator means the accelerator.",
+    why="vLLM takes it only with torch_shm, else the CPU, and says so in one line of its log.",
+    source="vLLM 0.28 config/vllm.py:2302, 0.33 config/vllm.py:2903; asked",
+)
+def auto_on_cpu(wiring: Wiring) -> Iterator[Broken]:
+    """Auto as written, and the outcome is the CPU."""
+    encode = wiring.instances.get(Role.ENCODE)
+    written = encode.spec.preprocessing.device if encode and encode.spec.preprocessing else None
+    if encode is None or written is not PreprocessingDevice.AUTO or encode.device_type is DeviceType.CPU:
+        return
+    if encode.preprocessing_device == "cpu" and encode.tensor_ipc is not TensorIPC.TORCH_SHM:
+        message = "without torch_shm vLLM preprocesses on the CPU, and says so in its log only"
+        remedy = "set it to CPU if that is meant, to Accelerator, or use torch_shm with parallelism 1"
+        yield Broken("spec.encode.preprocessing.device", written, message, remedy)
+
+
 RULES = (
     torch_shm_single_rank,
     torch_shm_spawn,
     preprocessing_off_encoder,
     accelerator_off_encoder,
     accelerator_on_cpu,
+    auto_on_cpu,
 )

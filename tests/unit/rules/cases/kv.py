@@ -51,4 +51,15 @@ CASES = (
             Spares("{prefill: {}, encode: {device: {type: ROCm}}}"),
         ),
     ),
+    Case(
+        "kv-handshake-check-off",
+        (
+            Breaks(
+                "prefill: {}\ntransfer: {kv: {extraConfig: {enforce_handshake_compat: false}}}",
+                "spec.transfer.kv.extraConfig.enforce_handshake_compat",
+                False,
+            ),
+        ),
+        (Spares("prefill: {}\ntransfer: {kv: {extraConfig: {enforce_handshake_compat: true}}}"),),
+    ),
 )

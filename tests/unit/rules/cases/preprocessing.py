@@ -115,4 +115,24 @@ CASES = (
         ),
         (Spares(f"{{encode: {{preprocessing: {{device: Auto}}}}, {_ON_CPU}}}"),),
     ),
+    Case(
+        "auto-preprocessing-on-cpu",
+        (
+            Breaks(
+                "encode: {preprocessing: {device: Auto, tensorIPC: direct_rpc}}",
+                "spec.encode.preprocessing.device",
+                "Auto",
+            ),
+            Breaks(
+                "encode: {parallelism: {tensor: 2}, preprocessing: {device: Auto}}",
+                "spec.encode.preprocessing.device",
+                "Auto",
+            ),
+        ),
+        (
+            Spares("encode: {preprocessing: {device: Auto}}"),
+            Spares("encode: {preprocessing: {tensorIPC: direct_rpc}}"),
+            Spares("encode: {preprocessing: {device: CPU, tensorIPC: direct_rpc}}"),
+        ),
+    ),
 )

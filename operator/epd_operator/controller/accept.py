@@ -12,7 +12,7 @@ from epd_operator.api.role import Role
 from epd_operator.cluster.resources import Object
 from epd_operator.controller.carry import carried
 from epd_operator.controller.rendering import Content, Rendering, spec_digest, unscaled, without_replicas
-from epd_operator.engine.wiring import Defaults
+from epd_operator.engine.wiring import Defaults, TransferChoice
 from epd_operator.manifests.render import render
 from epd_operator.plan.build import Unacceptable, build
 from epd_operator.plan.plan import Plan
@@ -97,11 +97,16 @@ def facts_of(plan: Plan, objects: Sequence[Object]) -> dict[str, Any]:
         "engineVersion": str(plan.release),
         "preprocessingDevice": encode.preprocessing_device if encode else None,
         "defaults": {
-            "embeddingsConnector": plan.defaults.embeddings_connector,
-            "kvConnector": plan.defaults.kv_connector,
+            "embeddingsConnector": _chosen(plan.wiring.embeddings),
+            "kvConnector": _chosen(plan.wiring.kv),
         },
         "url": f"http://{plan.proxy.name}.{plan.namespace}.svc:{plan.proxy.port}",
     }
+
+
+def _chosen(transfer: TransferChoice | None) -> str | None:
+    """The connector that was chosen by default; what a user names is none that stays."""
+    return transfer.connector if transfer is not None and transfer.chosen else None
 
 
 def _build(

@@ -77,7 +77,7 @@ class _Decider:
         held = spec.get("preflight") == Preflight.ENFORCE and devices.status != "True"
         actions = (
             *self._renderings(),
-            *self._secrets(),
+            *(() if held else self._secrets()),
             *self._applied(self._shown(now), counts, held=held),
             *self._removed(now),
             *self._history(now),

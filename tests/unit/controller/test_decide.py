@@ -1,0 +1,261 @@
+"""What is written, given what is there: everything once, nothing twice, and never a revision with a role missing."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from epd_operator.api.conditions import Reason
+from epd_operator.api.names import pruner_name
+from epd_operator.controller.child import keep_child
+from epd_operator.controller.kinds import CHILDREN
+from epd_operator.controller.preflight import ClusterFacts
+from epd_operator.controller.scaling import keep_scale
+from tests.unit.controller.seen import Small, instance
+
+LONGER = {"engine": {"version": "0.33.0", "args": ["--max-model-len=4096"]}}
+
+
+def settled(**spec: Any) -> Small:
+    small = Small(instance(**spec))
+    small.settle()
+    small.log.clear()
+    return small
+
+
+def changed(small: Small, **spec: Any) -> None:
+    small.body = copy.deepcopy(small.body)
+    small.body["spec"] |= spec
+    small.body["metadata"]["generation"] += 1
+
+
+def revision(small: Small) -> str:
+    return str(small.observed().renderings[-1].revision)
+
+
+def test_everything_is_made_once_in_an_order_that_starts_no_pod_too_early() -> None:
+    small = Small(instance())
+    written = small.step()
+    assert len(written) == len(set(written))
+    assert written[:3] == ["keep 1", "secret v-uuid-key", "secret v-engine-key"]
+    first = next(index for index, text in enumerate(written) if text.startswith("apply Deployment"))
+    assert all(text.startswith("apply Deployment") for text in written[first:])
+    assert small.step() == []
+    small.make_ready()
+    assert small.step() == []
+
+
+def test_a_restart_writes_nothing() -> None:
+    small = settled()
+    for key, child in list(small.children.items()):
+        workload = child.workload
+        small.children[key] = keep_child(CHILDREN[key[0]], small.bodies[key], None)
+        small.children[key].workload = workload
+    assert small.step() == []
+    assert all(child.right_as for child in small.children.values())
+
+
+@pytest.mark.parametrize("kind", sorted(set(CHILDREN) - {"CronJob"}))
+def test_what_was_edited_or_deleted_is_applied_again(kind: str) -> None:
+    small = settled()
+    name = small.names(kind)[0]
+    body = copy.deepcopy(small.bodies[kind, name])
+    body["metadata"]["labels"]["app.kubernetes.io/name"] = "other"
+    workload = small.children[kind, name].workload
+    small.children[kind, name] = keep_child(CHILDREN[kind], body, None)
+    small.children[kind, name].workload = workload
+    assert small.step() == [f"apply {kind} {name}"]
+    del small.children[kind, name]
+    assert small.step() == [f"apply {kind} {name}"]
+
+
+def test_replicas_change_one_deployment_and_keep_the_rendering() -> None:
+    small = settled()
+    changed(small, encode={"replicas": 5})
+    assert small.step() == [f"apply Deployment v-encode-{revision(small)}"]
+    assert small.replicas()[f"v-encode-{revision(small)}"] == 5
+    assert len(small.renderings) == 1
+
+
+def test_suspend_and_resume() -> None:
+    small = settled()
+    before = small.replicas()
+    changed(small, suspend=True)
+    small.settle()
+    assert set(small.replicas().values()) == {0}
+    assert not [text for text in small.log if text.startswith(("remove", "keep"))]
+    changed(small, suspend=False)
+    small.settle()
+    assert small.replicas() == before
+
+
+def test_the_old_revision_stays_until_the_new_one_is_whole() -> None:
+    small = settled()
+    old = revision(small)
+    changed(small, **LONGER)
+    small.step()
+    new = revision(small)
+    assert new != old
+    assert [name for name in small.names("Deployment") if old in name] == [f"v-decode-{old}", f"v-encode-{old}"]
+    small.make_ready(["encode"])
+    assert small.step() == []
+    small.make_ready()
+    removed = small.step()
+    assert [text for text in removed if text.startswith("remove Deployment")]
+    assert not [name for _, name in small.children if name.endswith(old)]
+    assert removed.index(f"remove Service v-decode-{old}") < removed.index(f"remove Deployment v-decode-{old}")
+
+
+def test_recreate_removes_first() -> None:
+    small = settled(rollout={"strategy": "Recreate"})
+    old = revision(small)
+    changed(small, rollout={"strategy": "Recreate"}, **LONGER)
+    written = small.step()
+    assert f"remove Deployment v-encode-{old}" in written
+    assert not [text for text in written if text.startswith("apply Deployment v-encode")]
+    small.settle()
+    assert [name for name in small.names("Deployment") if old in name] == []
+    assert len(small.names("Deployment")) == 3
+
+
+def test_paused_makes_no_new_workload() -> None:
+    small = settled()
+    old = revision(small)
+    changed(small, rollout={"paused": True}, **LONGER)
+    small.settle()
+    assert small.names("Deployment") == sorted([f"v-decode-{old}", f"v-encode-{old}", "v-proxy"])
+    changed(small, rollout={}, **LONGER)
+    small.settle()
+    assert not [name for name in small.names("Deployment") if old in name]
+
+
+def test_the_proxy_turns_to_a_new_topology_with_the_traffic() -> None:
+    small = settled()
+    before = small.bodies["ConfigMap", "v-proxy"]
+    changed(small, prefill={})
+    small.step()
+    small.step()
+    assert small.bodies["ConfigMap", "v-proxy"] == before
+    small.settle()
+    assert small.bodies["ConfigMap", "v-proxy"]["data"] != before["data"]
+
+
+def test_a_refused_change_changes_nothing_and_repairs_what_was_accepted() -> None:
+    small = settled(encode={"replicas": 3})
+    changed(small, encode={"replicas": 1, "parallelism": {"tensor": 2}, "preprocessing": {"tensorIPC": "torch_shm"}})
+    assert small.step() == []
+    name = f"v-encode-{revision(small)}"
+    del small.children["Deployment", name]
+    small.body["status"] = {"roles": {"encode": {"desired": 3}}}
+    assert small.step() == [f"apply Deployment {name}"]
+    assert small.replicas()[name] == 3
+
+
+def test_a_rollback_keeps_the_old_rendering_anew_and_its_names() -> None:
+    small = settled()
+    old, names = revision(small), small.names("Deployment")
+    for spec in (LONGER, {"engine": {"version": "0.33.0"}}):
+        changed(small, **spec)
+        small.settle()
+    assert (revision(small), small.names("Deployment")) == (old, names)
+    assert sorted(kept.number for kept in small.renderings) == [2, 3]
+
+
+def test_history_is_limited() -> None:
+    small = settled(rollout={"historyLimit": 1})
+    for length in range(1000, 5000, 1000):
+        args = [f"--max-model-len={length}"]
+        changed(small, engine={"version": "0.33.0", "args": args})
+        small.settle()
+    assert sorted(kept.number for kept in small.renderings) == [4, 5]
+
+
+def test_scaling_is_seeded_with_what_is_there_and_then_followed() -> None:
+    small = settled(encode={"replicas": 3})
+    changed(small, encode={"scaling": {"mode": "External"}})
+    small.settle()
+    assert small.scales["encode"].replicas == 3
+    name = f"v-encode-{revision(small)}"
+    assert small.replicas()[name] == 3
+    scale = small.scales["encode"]
+    small.scales["encode"] = keep_scale(
+        {
+            "metadata": {"name": scale.name, "namespace": "ns", "uid": scale.uid, "generation": 2},
+            "spec": {"deployment": "v", "role": "encode", "replicas": 0},
+        }
+    )
+    assert small.step() == [f"apply Deployment {name}"]
+    assert small.replicas()[name] == 0
+    small.scales["encode"] = scale
+    changed(small, encode={"replicas": 2})
+    small.settle()
+    assert small.scales == {}
+
+
+def test_what_is_wanted_no_more_goes() -> None:
+    claim = {"persistentVolumeClaim": {"claimName": "c"}}
+    embeddings = {"embeddings": {"connector": "ECExampleConnector", "volume": claim}}
+    small = settled(transfer=embeddings)
+    assert small.names("CronJob") == [pruner_name("v")]
+    changed(small, transfer={})
+    small.settle()
+    assert small.names("CronJob") == []
+
+
+def test_enforce_holds_workloads_back_and_nothing_that_runs() -> None:
+    small = Small(instance(preflight="Enforce"))
+    small.facts = ClusterFacts((), {})
+    small.settle()
+    assert small.names("Deployment") == []
+    assert small.decide().held
+    small.facts = Small(instance()).facts
+    small.settle()
+    assert len(small.names("Deployment")) == 3
+    small.facts = ClusterFacts((), {})
+    assert small.step() == []
+    assert not small.decide().held
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "reason", "passing"),
+    [
+        ("Deployment", "other", Reason.NAME_TAKEN, False),
+        ("EPDDeployment", "other", Reason.NAME_TAKEN, False),
+        ("EPDDeployment", "v", Reason.WAITING_FOR_DELETION, True),
+    ],
+)
+def test_a_strangers_child_is_left_alone(kind: str, name: str, reason: Reason, passing: bool) -> None:
+    small = settled()
+    body = copy.deepcopy(small.bodies["Service", "v-proxy"])
+    body["metadata"]["ownerReferences"] = [{"kind": kind, "name": name, "uid": "theirs", "controller": True}]
+    small.children["Service", "v-proxy"] = keep_child(CHILDREN["Service"], body, None)
+    decision = small.decide()
+    assert decision.actions == ()
+    assert decision.problem is not None
+    assert (decision.problem.reason, decision.problem.passing) == (reason, passing)
+    assert "Service v-proxy" in decision.problem.message
+
+
+def test_an_orphan_of_its_own_is_taken_back() -> None:
+    small = settled()
+    body = copy.deepcopy(small.bodies["Service", "v-proxy"])
+    del body["metadata"]["ownerReferences"]
+    small.children["Service", "v-proxy"] = keep_child(CHILDREN["Service"], body, None)
+    assert small.step() == ["apply Service v-proxy"]
+
+
+def test_what_is_being_deleted_is_waited_for() -> None:
+    small = settled()
+    body = copy.deepcopy(small.bodies["Service", "v-proxy"])
+    body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    small.children["Service", "v-proxy"] = keep_child(CHILDREN["Service"], body, None)
+    decision = small.decide()
+    assert decision.actions == ()
+    assert decision.problem is not None
+    assert decision.problem.passing
+
+
+def test_an_object_that_was_never_accepted_makes_nothing() -> None:
+    small = Small(instance(engine={}))
+    assert small.step() == []
+    assert small.verdict().refused

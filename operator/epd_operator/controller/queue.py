@@ -1,6 +1,7 @@
 """A work queue that holds each key once, with delays and with a growing wait after failures."""
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import random
@@ -9,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import structlog
+
+from epd_operator.cluster.errors import ClusterError
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -97,7 +100,7 @@ class WorkQueue:
                     error=str(error) or repr(error),
                     failures=failures,
                     after=round(wait, 1),
-                    exc_info=not _is_expected(error),
+                    exc_info=not isinstance(error, ClusterError),
                 )
                 self.add(key, wait)
             else:
@@ -136,13 +139,7 @@ class WorkQueue:
             if found is not None:
                 self._changed.set()  # another worker may find more
                 return found
-            try:
-                await asyncio.wait_for(self._changed.wait(), wait)
-            except TimeoutError:
-                continue
-
-
-def _is_expected(error: Exception) -> bool:
-    from epd_operator.cluster.errors import ClusterError
-
-    return isinstance(error, ClusterError)
+            with contextlib.suppress(TimeoutError):
+                # Not `wait_for`: in Python 3.11 it loses a cancellation that comes together with the event.
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()

@@ -17,14 +17,15 @@ STOP_SECONDS = 30
 class OperatorProcess:
     """One `epd-operator` process. It ends with the context at the latest."""
 
-    def __init__(self, kubeconfig: Path, log: Path, *arguments: str) -> None:
+    def __init__(self, kubeconfig: Path, log: Path, command: str, *options: str) -> None:
         self.log = log
         self._command = [
             sys.executable,
             "-c",
             "from epd_operator.controller.main import main; main()",
-            *arguments,
+            command,
             f"--kubeconfig={kubeconfig}",
+            *options,
         ]
 
     def __enter__(self) -> Self:

@@ -158,6 +158,16 @@ STEPS: dict[str, tuple[RolloutState, dict[str, dict[str, int]], dict[str, int]]]
         {"new": {"decode": 0}},
         {"old": 100},
     ),
+    "the old was lowered before traffic had moved, and then the target changed: what is ready and stays serves": (
+        state(
+            {D: 2},
+            {"max_surge": 2, "max_unavailable": 0},
+            old=revision(decode=RoleState(0, 2, pods=2)),
+            between=revision(False, decode=2),
+        ),
+        {},
+        {"between": 100},
+    ),
     "more desired on the way: the new grows": (
         state({D: 6}, old=revision(decode=3), new=revision(decode=1)),
         {"new": {"decode": 3}},

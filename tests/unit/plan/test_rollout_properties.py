@@ -138,7 +138,7 @@ def effective(state: RolloutState, step: Step, role: Role, *, after: bool) -> in
     total = 0
     for name, revision in state.revisions.items():
         ready = {
-            r: min(c.ready, step.replicas[name].get(r, c.replicas)) if after else c.ready
+            r: min(c.ready, step.replicas[name].get(r, c.replicas)) if after else min(c.ready, c.replicas)
             for r, c in revision.roles.items()
         }
         wanted = [r for r in revision.roles if state.desired.get(r, 1) > 0]

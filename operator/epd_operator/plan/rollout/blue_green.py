@@ -8,10 +8,10 @@ from epd_operator.plan.rollout.view import View
 def blue_green(view: View) -> Draft:
     """One step: raise the target to what is desired; until traffic has moved, so does the base."""
     draft = Draft(view)
-    order = view.removal_order
-    draft.given_up.update(name for name in order if name != order[-1] or view.hopeless(name))
-    if takes_over(view, order[-1] if order else None):
-        draft.given_up.update(order)
+    draft.given_up.update(name for name in view.old if view.hopeless(name))
+    draft.given_up.update(draft.kept[:-1])
+    if takes_over(view, draft.kept[-1] if draft.kept else None):
+        draft.given_up.update(view.old)
     for role, desired in view.desired.items():
         draft.new[role] = min(desired, draft.new[role] + draft.room(role, _limit(view, role)))
     for base in draft.kept:

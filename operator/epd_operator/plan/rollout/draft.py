@@ -39,7 +39,9 @@ class Draft:
 
     def ready(self, name: str) -> dict[Role, int]:
         """What is ready now and stays."""
-        return {role: min(self.view.role(name, role).ready, replicas) for role, replicas in self.replicas[name].items()}
+        return {
+            role: min(self.view.role(name, role).staying, replicas) for role, replicas in self.replicas[name].items()
+        }
 
     def share(self, name: str) -> Fraction:
         """What the revision can carry with what stays; 0 if it is given up."""

@@ -31,8 +31,8 @@ def proportional(view: View) -> Draft:
 def give_up_useless(draft: Draft) -> None:
     """Give up old revisions that lack a role for good, and of the others than the base all that do not serve."""
     view = draft.view
-    *others, base = view.removal_order or ("",)
     draft.given_up.update(name for name in view.old if view.hopeless(name))
+    *others, base = draft.kept or [""]
     for name in others:
         begins = not view.revisions[name].served and view.complete(base)
         if begins or not view.complete(name):

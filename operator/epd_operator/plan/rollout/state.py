@@ -46,9 +46,14 @@ class RoleState:
         return self.occupied == 0
 
     @property
+    def staying(self) -> int:
+        """Ready instances that are not about to go."""
+        return min(self.ready, self.replicas)
+
+    @property
     def hopeful(self) -> int:
         """Instances that serve or may yet."""
-        return max(self.replicas - self.sick, self.ready if self.replicas else 0, 0)
+        return max(self.replicas - self.sick, self.staying, 0)
 
 
 @dataclass(frozen=True, slots=True)

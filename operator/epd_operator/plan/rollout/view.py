@@ -50,12 +50,14 @@ class View:
         if self.same_roles(name):
             return self.desired[role]
         counts = self.role(name, role)
-        return counts.replicas if counts.desired is None else counts.desired
+        return max(counts.replicas, counts.desired or 0)
 
     def needed(self, name: str) -> list[Role]:
         """Roles without which the revision cannot serve."""
         revision = self.revisions[name]
-        without = {Role.ENCODE} if self.text_only and revision.serves and not self.role(name, Role.ENCODE).ready else ()
+        without = (
+            {Role.ENCODE} if self.text_only and revision.serves and not self.role(name, Role.ENCODE).staying else ()
+        )
         return [role for role in self.roles(name) if self.whole(name, role) > 0 and role not in without]
 
     def complete(self, name: str, ready: Mapping[Role, int] | None = None) -> bool:
@@ -112,4 +114,4 @@ class View:
         return tuple(sorted(self.old, key=worth))
 
     def _ready(self, name: str, role: Role, ready: Mapping[Role, int] | None) -> int:
-        return self.role(name, role).ready if ready is None else ready.get(role, 0)
+        return self.role(name, role).staying if ready is None else ready.get(role, 0)

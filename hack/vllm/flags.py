@@ -196,12 +196,13 @@ def tool_parsers() -> list[str]:
 
 
 def hints_of() -> dict[str, Any]:
-    """Annotations of the fields behind the flags, by argparse's names; one written as text stays text."""
+    """Annotations of the engine's fields behind the flags, by argparse's names; one written as text stays text.
+
+    Those of the HTTP frontend are left out: nothing holds their values to them.
+    """
     from vllm.engine.arg_utils import AsyncEngineArgs
 
-    cli = fake_platform.load_cli()
-    owners = [cls for name, cls in vars(cli).items() if name.endswith("FrontendArgs")]
-    return {field.name: field.type for cls in (*owners, AsyncEngineArgs) for field in dataclasses.fields(cls)}
+    return {field.name: field.type for field in dataclasses.fields(AsyncEngineArgs)}
 
 
 def flags() -> Json:

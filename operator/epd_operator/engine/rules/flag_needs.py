@@ -13,6 +13,8 @@ from epd_operator.engine.wiring import Wiring
 
 VERSION = re.compile(r"v?\d+(\.\d+)*(\.?(a|b|rc|post|dev)\d*)*(\+[a-z0-9.]+)?")
 """What packaging.version takes, but for its rarest spellings."""
+EFFORTS = dict.fromkeys(("none", "minimal", "low", "medium", "high", "xhigh", "max")).keys()
+"""vLLM 0.33 entrypoints, validate_reasoning_effort_map."""
 Values = Mapping[str, Any]
 
 
@@ -135,6 +137,15 @@ NEEDS = (
         lambda value, _: not isinstance(value, str) or VERSION.fullmatch(value.strip().lower()) is not None,
         "it names a vLLM version",
         "write it as major.minor, for example 0.32",
+    ),
+    Need(
+        "--reasoning-effort-map",
+        lambda value, _: (
+            value is None
+            or (isinstance(value, dict) and value.keys() <= EFFORTS and all(isinstance(v, str) for v in value.values()))
+        ),
+        "it maps vLLM's reasoning efforts to texts",
+        f"use only {', '.join(EFFORTS)} as keys",
     ),
     Need("--sse-keep-alive-interval", _at_least(0), "it may not be negative", "use 0 to switch it off"),
 )

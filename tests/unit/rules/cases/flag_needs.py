@@ -32,6 +32,10 @@ CASES = (
         (
             *(Breaks(_args(*flag), _PATH, " ".join(flag)) for flag, _ in _PAIRS),
             Breaks(_args("--sse-keep-alive-interval", "-1"), _PATH, "--sse-keep-alive-interval -1"),
+            *(
+                Breaks(_args("--reasoning-effort-map", value), _PATH, f"--reasoning-effort-map {value}")
+                for value in ('{"image": "x"}', '{"low": 1}', "[]")
+            ),
             Breaks(_args("--show-hidden-metrics-for-version", "-"), _PATH, "--show-hidden-metrics-for-version -"),
             Breaks(_args("--enable-per-request-metrics", "--disable-log-stats"), _PATH, "--enable-per-request-metrics"),
         ),
@@ -41,6 +45,7 @@ CASES = (
             Spares(_args("--no-enable-auto-tool-choice")),
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--offload-backend", "uva")),
+            Spares(_args("--reasoning-effort-map", '{"low": "brief"}')),
         ),
     ),
     Case(

@@ -26,8 +26,10 @@ class Executor:
         self._world = world
         self._new_key = new_key or (lambda: secrets.token_urlsafe(KEY_BYTES).encode())
 
-    async def execute(self, actions: Sequence[Action]) -> tuple[bool, Rendering | None, Problem | None]:
-        """Write until all is done or something is refused.
+    async def execute(
+        self, actions: Sequence[Action], present: Callable[[], bool]
+    ) -> tuple[bool, Rendering | None, Problem | None]:
+        """Write until all is done, something is refused, or the object is there no more, as `present` says.
 
         Returns whether anything was written, the rendering that was kept, and what stood in the way. Raises
         ClusterError for trouble that passes: the whole is tried again.
@@ -37,6 +39,8 @@ class Executor:
             if isinstance(action, Confirm):
                 action.child.is_right(action.digest)
                 continue
+            if not present():
+                break
             wrote = True
             try:
                 kept = await self._do(action) or kept

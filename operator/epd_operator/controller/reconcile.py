@@ -101,7 +101,7 @@ class Reconciler:
         await self._look_up(key, memory)
         seen = self._observe(key, body, memory)
         decision = decide(seen, memory.verdict, memory.target)
-        wrote, kept, problem = await self._executor.execute(decision.actions)
+        wrote, kept, problem = await self._executor.execute(decision.actions, lambda: self._lives(key, memory.uid))
         if kept is not None and memory.target is not None:
             memory.verdict = Acceptance(memory.verdict.findings, kept)
             memory.latest = self._latest(key, memory.uid)
@@ -130,6 +130,11 @@ class Reconciler:
             self._world.take_instance(body)
             instance = self._world.instance(key) or instance
         return None if "deletionTimestamp" in instance.body["metadata"] else instance.body
+
+    def _lives(self, key: Key, uid: str) -> bool:
+        """Whether the object is still there, as far as is known, and not being deleted."""
+        instance = self._world.instance(key)
+        return instance is not None and instance.uid == uid and "deletionTimestamp" not in instance.body["metadata"]
 
     def _latest(self, key: Key, uid: str) -> str:
         found = self._world.renderings_of(key, uid)

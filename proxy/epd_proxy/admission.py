@@ -45,10 +45,7 @@ class Admission:
 
     def admit(self, request: Request, length: int | None) -> Kind:
         """Return how the request is served; raises ProxyError. `length` is None while it is not known."""
-        known = PATHS.get(request.path)
-        if known is None:
-            raise self._refused("path", ProxyError(404, f"there is no {request.path[:200].decode('latin-1')!r} here"))
-        method, kind = known
+        method, kind = PATHS.get(request.path) or self._unknown(request)
         if request.method != method and not (request.method == b"HEAD" and method == b"GET"):
             raise self._refused("method", ProxyError(405, f"{request.path.decode()} takes {method.decode()} only"))
         if self.draining:
@@ -57,30 +54,39 @@ class Admission:
             return kind
         if self._keys.required:
             self._authenticate(request)
-        limits = self._core.config.limits
-        if length is not None and length > limits.body_size:
-            raise self._refused("body-size", too_large(length, limits.body_size))
-        if self.in_flight >= limits.in_flight_requests // self._core.share:
-            raise self._refused("in-flight-requests", busy("too many requests are in flight"))
+        core = self._core
+        limits = core.config.limits
         if length is not None:
-            self._reserve(request, length)
+            if length > limits.body_size:
+                raise self._refused("body-size", too_large(length, limits.body_size))
+            if not core.budget.take(length):
+                raise self._no_room()
+            request.reserved = length
+        if self.in_flight >= limits.in_flight_requests // core.share:
+            core.budget.give(request.reserved)
+            raise self._refused("in-flight-requests", busy("too many requests are in flight"))
         self.in_flight += 1
         request.admitted = True
-        self._core.retries.requests += 1
+        core.retries.requests += 1
         return kind
+
+    def _unknown(self, request: Request) -> tuple[bytes, Kind]:
+        path = request.path[:200].decode("latin-1")
+        raise self._refused("path", ProxyError(404, f"there is no {path!r} here"))
+
+    def _no_room(self) -> ProxyError:
+        return self._refused("in-flight-size", busy("the bodies in flight fill the memory set aside for them"))
 
     def grow(self, request: Request, length: int) -> None:
         """Admit more of a body whose length was not announced; raises ProxyError."""
         limit = self._core.config.limits.body_size
         if length > limit:
             raise self._refused("body-size", too_large(length, limit))
+        more = max(length - request.reserved, SMALL)
         if length > request.reserved:
-            self._reserve(request, max(length - request.reserved, SMALL))
-
-    def _reserve(self, request: Request, size: int) -> None:
-        if not self._core.budget.take(size):
-            raise self._refused("in-flight-size", busy("the bodies in flight fill the memory set aside for them"))
-        request.reserved += size
+            if not self._core.budget.take(more):
+                raise self._no_room()
+            request.reserved += more
 
     def release(self, request: Request) -> None:
         """Give back what an admitted request held."""

@@ -28,13 +28,14 @@ class Direct(Relay):
 
     def start(self, key: int = 0) -> None:
         """Send; `key` chooses among the engines, for their caches."""
-        self._key = key
-        self.request.enter("decode")
+        if key:
+            self._key = key
         engines = self._engines
         self._send(engines[0] if len(engines) == 1 else bounded_rendezvous(key, engines))
 
     def _send(self, engine: Endpoint) -> None:
         request, core = self.request, self.core
+        request.enter("decode")
         self.engine = engine
         request.work = self
         line = request.method + b" " + request.path

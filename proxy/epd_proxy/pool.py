@@ -41,14 +41,22 @@ class EnginePool:
         self._closed = False
 
     def send(self, pieces: Pieces, sink: Sink, seconds: float) -> None:
-        """Send a request. The head of the answer must come within `seconds`, the connect not counted."""
+        """Send a request. The head of the answer must come within `seconds`, the connect not counted.
+
+        The connection freed last is used, if it was free for less than half the engine's patience.
+        """
         sink.pool = self
         self.in_flight += 1
-        connection = self._take() if self._idle else None
-        if connection is None:
-            self._connect(pieces, sink, seconds)
-        else:
-            connection.start(pieces, sink, seconds)
+        idle = self._idle
+        if idle:
+            connection = idle.pop()
+            if connection.idle_since + self.times.keep_alive / 2 > self.now() and not connection.transport.is_closing():
+                connection.start(pieces, sink, seconds)
+                return
+            connection.drop()
+            while idle:  # the others are free for longer still
+                idle.pop().drop()
+        self._connect(pieces, sink, seconds)
 
     def send_fresh(self, pieces: Pieces, sink: Sink, seconds: float) -> None:
         """Send the request of a stale connection again; it is counted as in flight already."""
@@ -89,17 +97,6 @@ class EnginePool:
         self._closed = True
         while self._idle:
             self._idle.pop().drop()
-
-    def _take(self) -> EngineConnection | None:
-        """Return the connection freed last, if it was free for less than half the engine's patience."""
-        idle = self._idle
-        connection = idle.pop()
-        if connection.idle_since + self.times.keep_alive / 2 > self.now() and not connection.transport.is_closing():
-            return connection
-        connection.drop()
-        while idle:
-            idle.pop().drop()
-        return None
 
     def _connect(self, pieces: Pieces, sink: Sink, seconds: float) -> None:
         sink.connecting = self.loop.create_task(self._open(pieces, sink, seconds))

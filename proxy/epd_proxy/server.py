@@ -165,10 +165,11 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._refuse(ProxyError(400, f"the request is not HTTP/1.1: {error}", close=True))
             return
-        request = self.request = Request(self, parser.get_method(), self._url, headers)
+        request = self.request = Request(self, data[: data.find(b" ")], self._url, headers)
         service = self.service
         request.started = service.now()
-        request.keep_alive = parser.should_keep_alive()
+        if b"connection" in headers:
+            request.keep_alive = parser.should_keep_alive()
         self.deadline = _NEVER
         length = int(headers.get(b"content-length", b"0"))
         stop = end + length

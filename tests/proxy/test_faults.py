@@ -299,10 +299,12 @@ async def test_a_client_that_leaves_in_a_stream(deploy: Deploy) -> None:
 
 async def test_a_client_that_does_not_read_pauses_the_engine(deploy: Deploy) -> None:
     proxy = await deploy()
-    client = await opened(proxy, chat(new_mark(), stream=True, tokens=400_000))
+    client = await opened(proxy, chat(new_mark(), stream=True, tokens=10_000, padding=10_000))
     await client.read_until(b"data:")
     (engine,) = proxy.engines["decode"]
     await proxy.until(lambda: any(not c.room.is_set() for c in engine.connections))
+    await asyncio.sleep(0.3)
+    assert proxy.states("decode") == ["open"]
     held = [c.transport.get_write_buffer_size() for c in proxy.service.clients]
     assert max(held) < 2 << 20
     await client.close()

@@ -270,7 +270,8 @@ class Engine:
         argument = fault.argument if fault else 0
         count = request.get("max_tokens") or request.get("max_completion_tokens") or 16
         exchange.begin_chunks()
-        event = b"data: " + json.dumps({"choices": [{"delta": {"content": mark}}]}).encode() + b"\n\n"
+        text = mark + "." * request.get("padding", 0)  # no field of vLLM's: for tests that need much
+        event = b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
         for number in range(count):
             if number == argument and mode in (Mode.DIE, Mode.TEAR):
                 if mode is Mode.TEAR:

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep bench-verdict release cluster cluster-build cluster-up cluster-down images e2e clean bench-validate soak bench-proxy
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -78,6 +78,9 @@ cluster-up: venv ## start the local cluster with this machine as its node (root,
 
 images: venv ## the container images, by Docker or by buildah; engine-cpu is 6 GB
 	$(BIN)/python -m hack.images build
+
+demo-cluster: venv ## cluster, images, helm install, EPDDeployment, question, answer: with real vLLM pods
+	$(BIN)/python -m hack.demo_cluster $(CONTEXT)
 
 cluster-down: venv ## stop the cluster and leave the machine as it was
 	$(BIN)/python -m hack.cluster down

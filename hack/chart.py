@@ -24,14 +24,15 @@ README = """\
 
     helm install epd-operator charts/epd-operator --namespace epd-system --create-namespace
 
-The defaults need nothing beside a stock cluster: the operator makes the webhook's certificate. `NOTES.txt`, printed after
-the installation, has the next command; `helm test` checks that objects are judged.
+The defaults need nothing beside a stock cluster: the operator makes the webhook's certificate. `NOTES.txt`, printed
+after the installation, has the next command; `helm test` checks that objects are judged.
 
 ## CustomResourceDefinitions
 
-They are part of the release: `helm upgrade` upgrades them, `helm rollback` rolls them back, `helm uninstall` leaves them
-(`crds.keep`), and with them all EPDDeployments, which go on serving. A release of another name takes them over with
-`helm install --take-ownership`, or leaves them alone with `crds.install=false`.
+They are part of the release: `helm upgrade` upgrades them, `helm rollback` rolls them back, `helm uninstall` leaves
+them (`crds.keep`), and with them all EPDDeployments, which go on serving. A release of another name takes them over by
+`helm install --take-ownership` (and `--force-conflicts` if they were applied by another tool), or leaves them alone
+with `crds.install=false`.
 
 ## Several operators
 

@@ -41,8 +41,7 @@ class Kubectl:
         Raises KubectlError: it failed.
         Raises subprocess.TimeoutExpired: it took longer than `timeout` seconds.
         """
-        command = [*self.program, *self._options(), *args]
-        done = run(*command, check=False, stdin=stdin, timeout=timeout, environment=self.environment)
+        done = run(*self.command(*args), check=False, stdin=stdin, timeout=timeout, environment=self.environment)
         if check:
             try:
                 require_success(["kubectl", *map(str, args)], done)
@@ -72,6 +71,10 @@ class Kubectl:
     def exists(self, *args: str) -> bool:
         """Whether a `get` of these finds something."""
         return bool(self("get", "--ignore-not-found", "--output=name", *args).stdout.strip())
+
+    def command(self, *args: str | Path) -> list[str]:
+        """The command line that runs kubectl with these arguments in `environment`."""
+        return [str(word) for word in (*self.program, *self._options(), *args)]
 
     def _options(self) -> list[str]:
         options = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}"]

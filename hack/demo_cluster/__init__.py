@@ -1,0 +1,1 @@
+"""The operator installed in a cluster, and what an EPDDeployment needs there; `make demo-cluster` shows it at work."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
@@ -67,6 +68,20 @@ async def test_paths_and_questions() -> None:
         ("PATCH", "/apis/apps/v1/namespaces/n/deployments/x/status", manager, "application/merge-patch+json"),
         ("DELETE", "/api/v1/namespaces/n/configmaps/x", {}, "application/json"),
     ]
+
+
+async def test_an_apply_is_json_and_yaml() -> None:
+    text = 'a\U0001f600\x7f\x85\u2028\ufeff\uffff\\ud83d"/\t'
+    seen = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(await request.text())
+        return web.json_response({"metadata": {}})
+
+    async with serving(handler) as server:
+        await server.apply(DEPLOYMENTS, {"metadata": {"name": "x", "namespace": "n"}, "a": text}, force=True)
+    assert json.loads(seen[0])["a"] == text
+    assert yaml.load(seen[0], Loader=yaml.CSafeLoader)["a"] == text
 
 
 async def test_lists_come_in_pages() -> None:

@@ -90,7 +90,9 @@ def _amount(text: str) -> Fraction:
 
 
 def _validate(value: object) -> Quantity:
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    text = value
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 64:  # more is a float in JSON
+        text = str(value)
     if isinstance(text, str):
         try:
             quantity = Quantity(text)

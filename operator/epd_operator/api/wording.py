@@ -93,7 +93,7 @@ def _whole(value: Any, _: Context, __: Location) -> Words:
     message = f"is {kind_of(value)}, and must be a whole number"
     if isinstance(value, float):
         message = "has a fraction or a decimal point, and must be a whole number"
-        remedy = f"write {value:.0f}" if value.is_integer() else "write a whole number"
+        remedy = f"write {int(value)}" if value.is_integer() and abs(value) < 1e15 else "write a whole number"
         return Words(message, remedy)
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value):
         return Words(message, f"write {value} without quotes")
@@ -120,7 +120,7 @@ def _list(value: Any, _: Context, location: Location) -> Words:
 def _object(value: Any, _: Context, location: Location) -> Words:
     message = f"is {kind_of(value)}, and must be an object"
     names = names_of(model_at(location))
-    if names and isinstance(value, str | int | float):
+    if names and isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
         first = _meant(value, choices_at((*location, names[0]))) or value
         return Words(message, f"write {{{names[0]}: {first}}}"[:200])
     return Words(message, f"write an object of {', '.join(names)}" if names else "write names and values")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from epd_operator.api.deployment import EPDDeployment
+from epd_operator.api.finding import printable
 from epd_operator.cli.findings import Verdict, exit_status, judge_files, output_option, print_findings
 from epd_operator.cli.model_config import model_config_of, models_option
 from epd_operator.cli.rollout import explain_rollout
@@ -42,7 +43,7 @@ def command(files: tuple[str, ...], output: str, rollout: tuple[str, str] | None
         for verdict, plan in plans:
             print_findings(verdict)
             if plan is not None:
-                click.echo("\n".join(_lines(plan)))
+                click.echo("\n".join(map(_painted, _lines(plan))))
     sys.exit(exit_status(verdicts, readable=readable))
 
 
@@ -53,8 +54,14 @@ def _plan(verdict: Verdict, models: Path | None) -> Plan | None:
     return build(deployment, model_config=model_config_of(deployment, models))
 
 
+def _painted(line: str) -> str:
+    """A line without control characters; headings, which alone are not indented, begin with a bold name."""
+    head, colon, rest = printable(line).partition(":")
+    return head + colon + rest if line[:1] in ("", " ") else click.style(head, bold=True) + colon + rest
+
+
 def _lines(plan: Plan) -> Iterator[str]:
-    yield f"{click.style(plan.name, bold=True)}: {plan.topology} on vLLM {plan.release}, revision {plan.revision}"
+    yield f"{plan.name}: {plan.topology} on vLLM {plan.release}, revision {plan.revision}"
     wiring = plan.wiring
     for what, choice in (("embeddings", wiring.embeddings), ("KV blocks", wiring.kv)):
         if choice is not None:
@@ -64,7 +71,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield from _role_lines(role, predict(wiring, wiring.instances[role.role]))
     proxy = plan.proxy
     yield ""
-    yield f"{click.style('proxy', bold=True)}: {proxy.replicas} of {proxy.image}"
+    yield f"proxy: {proxy.replicas} of {proxy.image}"
     yield f"  http://{proxy.name}.{plan.namespace}.svc:{proxy.port} serves {proxy.served_name}"
     for name, value in proxy.settings.items():
         yield f"  {name}: {value if isinstance(value, str) else json.dumps(value)}"
@@ -78,7 +85,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 def _role_lines(role: RolePlan, prediction: Prediction) -> Iterator[str]:
     devices = f"{role.device_count} x {role.device_resource}" if role.device_resource else str(role.device.type)
     count = "as its EPDRoleScale says" if role.external_scaling else str(role.replicas)
-    yield f"{click.style(str(role.role), bold=True)}: {count} of {role.image} on {devices}"
+    yield f"{role.role}: {count} of {role.image} on {devices}"
     yield f"  media become tensors on {role.preprocessing_device}"
     yield f"  vLLM makes of it: {', '.join(_predicted(prediction))}"
     uses = ", ".join(f"{use.what} {use.bytes // _MIB}Mi" for use in role.shared_memory_uses)

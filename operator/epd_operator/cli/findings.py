@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from epd_operator.api.deployment import EPDDeployment
-from epd_operator.api.finding import Finding, Severity, has_errors
+from epd_operator.api.finding import Finding, Severity, has_errors, printable
 from epd_operator.api.parse import parse
 from epd_operator.cli.model_config import model_config_of
 from epd_operator.cli.reader import Document, Unreadable, read
@@ -77,5 +77,5 @@ def print_findings(verdict: Verdict, *, err: bool = False) -> None:
     """One line a finding."""
     for finding in verdict.findings:
         colour = "red" if finding.severity is Severity.ERROR else "yellow"
-        where = f"{verdict.document.file}: {verdict.document.name}:"
+        where = printable(f"{verdict.document.file}: {verdict.document.name}:")
         click.echo(f"{where} {click.style(str(finding.severity), fg=colour)}: {finding}", err=err)

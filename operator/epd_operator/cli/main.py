@@ -1,12 +1,15 @@
 """Entry point of `epd` and `kubectl epd`: commands are imported when they are called, so that each starts quickly."""
 
 import importlib
+import io
 import sys
 
 import click
 
 from epd_operator import __version__
+from epd_operator.api.finding import printable
 
+EXIT_UNWRITABLE = 2
 _COMMANDS = {
     "validate": ("epd_operator.cli.validate", "Check files; say what is wrong, why, and what to do."),
     "explain": ("epd_operator.cli.explain", "Say in words what a file leads to, each flag with its reason."),
@@ -42,8 +45,15 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; exit status 2 for wrong usage and unreadable input, 1 for findings."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding lacks is shown escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli(prog_name="epd")
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # a full disk, a directory that cannot be made
+        place = f"{error.filename}: " if error.filename else "output: "
+        click.echo(printable(f"error: {place}{(error.strerror or str(error)).lower()}"), err=True)
+        sys.exit(EXIT_UNWRITABLE)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from epd_operator.api.finding import printable
 from epd_operator.cli.findings import EXIT_UNREADABLE, Verdict, exit_status, judge_files, print_findings
 from epd_operator.plan.build import build
 from epd_operator.plan.plan import Plan
@@ -22,7 +23,7 @@ def explain_rollout(old: str, new: str, output: str) -> int:
         return status
     problem = _mismatch(old, new, verdicts)
     if problem:
-        click.echo(f"error: {problem}", err=True)
+        click.echo(printable(f"error: {problem}"), err=True)
         return EXIT_UNREADABLE
     before, after = (verdict.deployment for verdict in verdicts)
     assert before is not None  # noqa: S101  (accepted verdicts have one)

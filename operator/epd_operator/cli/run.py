@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from epd_operator.api.finding import printable
 from epd_operator.cli.findings import exit_status, judge_files, output_option, print_findings
 from epd_operator.local.launch import Options, launch
 from epd_operator.local.reporter import choose
@@ -48,7 +49,7 @@ def command(  # noqa: PLR0917  (click calls it by name)
         sys.exit(exit_status(chosen, readable=readable))
     if len(chosen) != 1 or chosen[0].deployment is None:
         names = ", ".join(verdict.document.name for verdict in verdicts)
-        click.echo(f"error: {file} holds {names}; choose one of them by --name", err=True)
+        click.echo(printable(f"error: {file} holds {names}; choose one of them by --name"), err=True)
         sys.exit(EXIT_USAGE)
     options = Options(models, vllm, port, api_keys_file, logs)
     reporter = choose(output)

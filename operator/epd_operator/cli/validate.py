@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from epd_operator.api.finding import printable
 from epd_operator.cli.findings import exit_status, judge_files, output_option, print_findings
 from epd_operator.cli.model_config import models_option
 
@@ -27,5 +28,5 @@ def command(files: tuple[str, ...], output: str, models: Path | None, *, local: 
         for verdict in verdicts:
             print_findings(verdict)
             if verdict.accepted:
-                click.echo(f"{verdict.document.file}: {verdict.document.name}: ok")
+                click.echo(printable(f"{verdict.document.file}: {verdict.document.name}: ok"))
     sys.exit(exit_status(verdicts, readable=readable))

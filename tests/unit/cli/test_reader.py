@@ -46,6 +46,15 @@ def written(folder: Path, content: str | bytes) -> str:
         (b"kind: a\x00b", "is not text: it holds a NUL byte at 7"),
         (b"\x7fELF\x02\x01\x01\x00", "is not text"),
         (b"#" * (MAX_BYTES + 1), "is larger than 1.5 MiB"),
+        ("apiVersion: epd.dev/v1alpha1\nkind: EPDDeploymnet\n", "holds kind EPDDeploymnet of apiVersion epd.dev/v1"),
+        (OBJECT + "---\n" + OBJECT.replace("epd.dev", "edp.dev"), "holds kind EPDDeployment of apiVersion edp.dev/v1"),
+        (OBJECT + "---\n" + OBJECT.replace("EPDD", "EpdD"), "holds kind EpdDeployment of apiVersion epd.dev/v1alpha1"),
+        (OBJECT + "---\n" + OBJECT.replace("EPDDeployment", "Foo"), "holds kind Foo of apiVersion epd.dev/v1alpha1"),
+        ('{"kind": "List", "apiVersion": "v1", "items": [1]}', "document 0 lists '1'; expected objects"),
+        ('{"kind": "a", "kind": "b"}', "object.yaml:1:15: is not valid YAML: key 'kind' is given twice"),
+        ('{"a": NaN}', "holds an object without kind"),
+        ('{"a": "\\ud800"}', "holds half a character"),
+        ('kind: "\\e[31m\\u202e"\n', "holds kind \\x1b[31m\\u202e of apiVersion (none)"),
     ],
 )
 def test_says_what_is_wrong(tmp_path: Path, content: str | bytes, said: str) -> None:
@@ -69,6 +78,8 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         read(str(tmp_path))
     with pytest.raises(Unreadable):
         read("a\0b")
+    with pytest.raises(Unreadable, match="'': is no file name"):
+        read("")
 
 
 def test_several_documents_keep_their_place(tmp_path: Path) -> None:
@@ -83,11 +94,25 @@ def test_lists_and_json_are_read(tmp_path: Path) -> None:
     assert [document.name for document in documents] == ["a"]
 
 
+def test_json_is_read_as_json(tmp_path: Path) -> None:
+    item = '{"apiVersion": "epd.dev\\/v1alpha1", "kind": "EPDDeployment",\n\t"metadata": {"name": "\\ud83d\\ude00"}}'
+    documents = read(written(tmp_path, f"{item}\n{item}"))
+    assert [(document.index, document.name) for document in documents] == [(0, "\U0001f600"), (1, "\U0001f600")]
+
+
+def test_a_scale_beside_a_deployment_is_left_alone(tmp_path: Path) -> None:
+    scale = "apiVersion: epd.dev/v1alpha1\nkind: EPDRoleScale\nmetadata: {name: s}\n"
+    assert [document.index for document in read(written(tmp_path, f"{scale}---\n{OBJECT}"))] == [1]
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(OBJECT.encode())))
     assert read("-")[0].name == "a"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(Unreadable, match="standard input: is empty"):
+        read("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(Unreadable, match="standard input: is closed"):
         read("-")
 
 

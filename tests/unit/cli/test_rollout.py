@@ -99,7 +99,7 @@ def test_what_cannot_be_compared(
     monkeypatch.chdir(tmp_path)
     write(Path("old"))
     write(Path("new"))
-    write(Path("other"), name="n")
+    write(Path("other"), name="o")
     write(Path("bad"), roles="encode: {}")
     Path("two").write_text(Path("old").read_text() + "---\n" + Path("new").read_text())
     result = explain(*words)

@@ -22,6 +22,13 @@ def test_round_trip(documents: list[dict[str, object]]) -> None:
     assert list(yaml.safe_load_all(dump_all(documents))) == documents
 
 
+def test_marks_that_reorder_text_are_escaped() -> None:
+    text = dump_all([{"a": "x\u202ey\x9b", "b": "z\u00e9"}])
+    assert text.isascii()
+    assert yaml.safe_load(text) == {"a": "x\u202ey\x9b", "b": "z\u00e9"}
+    assert "z\u00e9" in dump_all([{"b": "z\u00e9"}])
+
+
 def test_order_and_long_lines_are_kept() -> None:
     text = dump_all([{"b": 1, "a": "x " * 200}])
     assert text.index("b:") < text.index("a:")

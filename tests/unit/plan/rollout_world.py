@@ -74,9 +74,9 @@ class World:
             self.route(step)
         for name, roles in step.replicas.items():
             for role, replicas in roles.items():
+                self.revisions.setdefault(name, {}).setdefault(role, Pods(desired=replicas))
                 if chance is None or chance.random() < 0.8:
-                    cell = self.revisions.setdefault(name, {}).setdefault(role, Pods(desired=replicas))
-                    cell.replicas = replicas
+                    self.revisions[name][role].replicas = replicas
         for name in step.deletable:
             if chance is None or chance.random() < 0.5:
                 del self.revisions[name]

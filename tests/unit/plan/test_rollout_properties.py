@@ -112,7 +112,7 @@ def bounds_of(state: RolloutState) -> Bounds:
 def limit_of(state: RolloutState, role: Role) -> int:
     desired = state.desired.get(role, 0)
     others = [
-        r.roles[role].desired or 0
+        max(r.roles[role].desired or 0, r.roles[role].replicas)
         for r in state.revisions.values()
         if role in r.roles and set(r.roles) != set(state.desired)
     ]

@@ -61,7 +61,8 @@ class RevisionState:
     """One revision."""
 
     roles: Mapping[Role, RoleState]
-    """Every role that the revision has, also those with no replicas."""
+    """Every role that the revision has by its own spec, also those with no replicas or no workload yet: one that is not
+    named is not missed."""
     serves: bool = False
     """New requests go to it now, as the last step that was done said."""
     idle_seconds: int | None = None

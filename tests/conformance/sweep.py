@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,8 +71,16 @@ class Report:
     disagreements: list[Disagreement] = field(default_factory=list)
 
 
-def sweep(judges: Platforms, folders: Mapping[str, Path], known: Capabilities, *, seed: int, count: int) -> Report:
-    """Put `count` random objects before both; `judges` by platform."""
+def sweep(
+    judges: Platforms,
+    folders: Mapping[str, Path],
+    known: Capabilities,
+    *,
+    seed: int,
+    count: int,
+    tell: Callable[[Disagreement], object] = lambda _: None,
+) -> Report:
+    """Put `count` random objects before both; `judges` by platform. `tell` is given each difference when it is found."""
     rng = random.Random(f"{seed} {known.version}")
     architectures = {name: config["architectures"][0] for name, config in models.MODELS.items() if "-16" in name}
     architectures["text"] = "Qwen2ForCausalLM"
@@ -88,9 +96,9 @@ def sweep(judges: Platforms, folders: Mapping[str, Path], known: Capabilities, *
         verdicts = dict(ask(wiring, judges, folders))
         report.rules.update({finding.rule for finding in findings})
         report.accepted += not any(finding.severity is Severity.ERROR for finding in findings)
-        report.disagreements += [
-            Disagreement(what, findings, verdicts, drawn.document) for what in compare(wiring, findings, verdicts)
-        ]
+        for what in compare(wiring, findings, verdicts):
+            report.disagreements.append(Disagreement(what, findings, verdicts, drawn.document))
+            tell(report.disagreements[-1])
     return report
 
 
@@ -136,6 +144,10 @@ def mispredicted(wiring: Wiring, verdicts: Mapping[Role, Verdict]) -> Iterator[s
                 yield f"epd predicts {name} {value} of {role}, vLLM derives {verdict.derived[name]}"
 
 
+def _print(disagreement: Disagreement) -> None:
+    print(disagreement, flush=True)  # noqa: T201  (the command's output)
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--seed", type=int, default=1)
@@ -148,9 +160,8 @@ def main() -> int:
         for release in given.release or fetch.pinned():
             with oracle(release, "cuda") as cuda, oracle(release, "cpu") as cpu:
                 known = capabilities(Release.parse(release))
-                report = sweep({"cuda": cuda, "cpu": cpu}, folders, known, seed=given.seed, count=given.count)
-            for disagreement in report.disagreements:
-                print(disagreement)  # noqa: T201  (the command's output)
+                both = {"cuda": cuda, "cpu": cpu}
+                report = sweep(both, folders, known, seed=given.seed, count=given.count, tell=_print)
             print(  # noqa: T201
                 f"vLLM {release}: {report.objects} objects, {report.accepted} accepted, "
                 f"{len(report.disagreements)} disagreements; rules that spoke: {dict(report.rules.most_common())}"

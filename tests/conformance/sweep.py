@@ -80,7 +80,7 @@ def sweep(
     count: int,
     tell: Callable[[Disagreement], object] = lambda _: None,
 ) -> Report:
-    """Put `count` random objects before both; `judges` by platform. `tell` is given each difference when it is found."""
+    """Put `count` random objects before both; `judges` by platform; `tell` is given each difference when found."""
     rng = random.Random(f"{seed} {known.version}")
     architectures = {name: config["architectures"][0] for name, config in models.MODELS.items() if "-16" in name}
     architectures["text"] = "Qwen2ForCausalLM"

@@ -10,6 +10,7 @@ import pytest
 from hack.cluster.__main__ import DIRECTORY
 from hack.cluster.kubectl import Kubectl
 from hack.cluster.provider import Provider, chosen
+from hack.demo_cluster.installation import Installation
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,14 @@ def provider() -> Provider:
 def kubectl(provider: Provider) -> Kubectl:
     """Run kubectl as the cluster's administrator."""
     return provider.reach().kubectl
+
+
+@pytest.fixture(scope="session")
+def installed(provider: Provider) -> Installation:
+    """The operator of these sources, installed by Helm."""
+    installation = Installation.on(provider)
+    installation.install()
+    return installation
 
 
 @pytest.fixture

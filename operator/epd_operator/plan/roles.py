@@ -106,7 +106,7 @@ def selector_of(name: str, component: str, revision: str | None = None) -> dict[
 
 
 def service_labels(wiring: Wiring, role: Role) -> dict[str, str]:
-    """What the proxy learns from EndpointSlices: role, engine release and connectors."""
+    """What the proxy learns from EndpointSlices: role, engine release, connectors, and how many ranks there are."""
     labels = {
         names.LABEL_NAME: "epd",
         names.LABEL_MANAGED_BY: MANAGER,
@@ -117,6 +117,13 @@ def service_labels(wiring: Wiring, role: Role) -> dict[str, str]:
         labels[names.LABEL_EMBEDDINGS_CONNECTOR] = wiring.embeddings.connector
     if wiring.kv is not None:
         labels[names.LABEL_KV_CONNECTOR] = wiring.kv.connector
+    instance = wiring.instances[role]
+    for label, degree in (
+        (names.LABEL_DATA_PARALLEL, instance.data),
+        (names.LABEL_TENSOR_PARALLEL, instance.tensor),
+    ):
+        if degree > 1:
+            labels[label] = str(degree)
     return labels
 
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from epd_operator.api.names import LABEL_DATA_PARALLEL, LABEL_TENSOR_PARALLEL
 from epd_operator.api.role import Role
 from epd_operator.plan.build import build
 from epd_operator.plan.plan import RolePlan
+from epd_proxy import discovery
 from tests.unit.objects import deployment
 
 
@@ -108,6 +110,17 @@ def test_labels_and_selectors() -> None:
         "epd.dev/engine-version": "0.33.0",
         "epd.dev/embeddings-connector": "ECCPUConnector",
     }
+
+
+def test_the_proxy_learns_how_many_ranks_there_are() -> None:
+    decode = role("decode: {parallelism: {data: 4, tensor: 2}}")
+    assert decode.service_labels[LABEL_DATA_PARALLEL] == "4"
+    assert decode.service_labels[LABEL_TENSOR_PARALLEL] == "2"
+    assert not {LABEL_DATA_PARALLEL, LABEL_TENSOR_PARALLEL} & {*decode.labels, *decode.selector}
+    assert (LABEL_DATA_PARALLEL, LABEL_TENSOR_PARALLEL) == (
+        discovery.LABEL_DATA_PARALLEL,
+        discovery.LABEL_TENSOR_PARALLEL,
+    )
 
 
 def test_directories_of_revisions_differ() -> None:

@@ -10,6 +10,7 @@ JSON_SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20)
 )
 NAMES = st.from_regex(r"\A[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?\Z")
+LABEL_VALUES = st.sampled_from(["", "a", "B-1.x_2", "08", "y"])
 QUANTITIES = st.one_of(
     st.sampled_from(["0", "1", "64Mi", "1Gi", "4Gi", "16Gi", "1.5G", "500m", "1e3", "+2", ".5"]),
     st.integers(0, 1 << 40),
@@ -117,11 +118,9 @@ _ENV = st.lists(
     unique_by=lambda variable: str(variable["name"]),
 )
 _AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "rdma/hca"]), QUANTITIES, max_size=3)
-_RESOURCES = some(limits=_AMOUNTS, requests=_AMOUNTS, claims=st.just([{"name": "gpu"}]))
+_RESOURCES = some(limits=_AMOUNTS, requests=_AMOUNTS, claims=st.sampled_from([[], [{"name": "gpu"}]]))
 _TEMPLATE = some(
-    metadata=some(
-        labels=st.dictionaries(st.sampled_from(["team", "epd.dev/revision"]), st.text(max_size=5), max_size=2)
-    ),
+    metadata=some(labels=st.dictionaries(st.sampled_from(["team", "epd.dev/revision"]), LABEL_VALUES, max_size=2)),
     spec=json_values(8).map(lambda value: value if isinstance(value, dict) else {"x": value})
     | some(
         hostNetwork=st.booleans(),

@@ -2,7 +2,16 @@
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -51,6 +60,21 @@ OpenObject = Annotated[
     Field(json_schema_extra={"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
 ]
 """A borrowed Kubernetes or vLLM shape: any object here, checked by the operator where it is used."""
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+LabelValue = Annotated[str, Strict(), StringConstraints(max_length=63, pattern=LABEL_VALUE)]
+"""https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"""
+KEY = r"^([a-zA-Z0-9][-a-zA-Z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+_Key = Annotated[str, StringConstraints(pattern=KEY)]
+Labels = Annotated[
+    dict[_Key, LabelValue],
+    WithJsonSchema(
+        {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63, "pattern": LABEL_VALUE}}
+    ),
+]
+Annotations = Annotated[
+    dict[_Key, Annotated[str, Strict()]],
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
+]
 Argument = Annotated[str, Strict(), StringConstraints(max_length=65536)]
 """One word of a command line."""
 

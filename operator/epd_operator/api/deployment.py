@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from epd_operator.api.base import JSON, APIModel, Bool, Name, OpenObject
+from epd_operator.api.base import Annotations, APIModel, Bool, Labels, Name, OpenObject
 from epd_operator.api.device import Device
 from epd_operator.api.engine import Engine
 from epd_operator.api.model import Model
@@ -18,6 +18,7 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "EPDDeployment"
 PLURAL = "epddeployments"
+NAMESPACE = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 class EPDDeploymentSpec(APIModel):
@@ -78,11 +79,11 @@ class ObjectMeta(APIModel):
 
     name: Name
     """Name of the object; all names of its children derive from it."""
-    namespace: Name | None = None
+    namespace: Annotated[Name, Field(max_length=63, pattern=NAMESPACE)] | None = None
     """Namespace of the object. Default: the client's."""
-    annotations: dict[str, str] | None = None
+    annotations: Annotations | None = None
     """Annotations; epd.dev/render asks for a rendering with the defaults of the running operator."""
-    labels: dict[str, JSON] | None = None
+    labels: Labels | None = None
     """Labels."""
     generation: int | None = None
     """Counted up by the API server with each change of the spec."""

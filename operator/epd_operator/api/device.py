@@ -5,7 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epd_operator.api.base import APIModel, Name, Str
+from epd_operator.api.base import APIModel, LabelValue, Name, Str
+
+RESOURCE_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+"""An extended resource: always with its domain."""
 
 
 class DeviceType(StrEnum):
@@ -22,10 +25,10 @@ class Device(APIModel):
 
     type: DeviceType | None = None
     """CUDA, ROCm, XPU or CPU. Default CUDA. A change makes a new revision (another image)."""
-    resource_name: Annotated[Str, Field(max_length=317)] | None = None
+    resource_name: Annotated[Str, Field(max_length=317, pattern=RESOURCE_NAME)] | None = None
     """Extended resource that stands for one device. Default nvidia.com/gpu, amd.com/gpu or gpu.intel.com/i915 by type;
     none for CPU. A change restarts the role."""
-    product: Annotated[Str, Field(max_length=63)] | None = None
+    product: Annotated[LabelValue, Field(min_length=1)] | None = None
     """Product that the nodes must report, as in the node label nvidia.com/gpu.product (or amd.com/gpu.product-name,
     gpu.intel.com/product). Default: any. A change restarts the role."""
     runtime_class_name: Name | None = None

@@ -13,7 +13,7 @@ class SecretKeyRef(APIModel):
 
     name: Name
     """Name of the Secret."""
-    key: Annotated[Str, Field(max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+    key: Annotated[Str, Field(max_length=253, pattern=r"^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$")]
     """Key of the entry."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epd_operator.api.base import APIModel, OpenObject, Str
+from epd_operator.api.base import Annotations, APIModel, Labels, OpenObject, Str
 from epd_operator.api.quantity import Quantity
 
 
@@ -22,9 +22,9 @@ class EnvVar(APIModel):
 class PodTemplateMetadata(APIModel):
     """Labels and annotations added to the pods."""
 
-    labels: dict[str, Annotated[str, Field(strict=True, max_length=63)]] | None = None
+    labels: Labels | None = None
     """Added to the pods; never part of a selector. A change restarts the role."""
-    annotations: dict[str, Annotated[str, Field(strict=True)]] | None = None
+    annotations: Annotations | None = None
     """Added to the pods. A change restarts the role."""
 
 

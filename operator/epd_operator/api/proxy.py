@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epd_operator.api.base import APIModel, Bool, Count, NoDuplicates, Seconds, Str
+from epd_operator.api.base import Annotations, APIModel, Bool, Count, NoDuplicates, Seconds, Str
 from epd_operator.api.engine import ImagePullPolicy, ImageReference, LocalObjectReference
 from epd_operator.api.pod import PodTemplate, Resources
 from epd_operator.api.quantity import Quantity
@@ -33,7 +33,7 @@ class Service(APIModel):
     """ClusterIP (default), NodePort or LoadBalancer. Restarts nothing."""
     port: Annotated[int, Field(strict=True, ge=1, le=65535)] | None = None
     """Port of the Service. Default 8000. Restarts nothing."""
-    annotations: dict[str, Annotated[str, Field(strict=True)]] | None = None
+    annotations: Annotations | None = None
     """Added to the Service, for load balancers. Restarts nothing."""
 
 

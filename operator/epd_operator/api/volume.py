@@ -1,8 +1,9 @@
 """Volumes that a deployment refers to."""
 
+from enum import StrEnum
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from epd_operator.api.base import APIModel, Bool, Name, Str
@@ -19,12 +20,25 @@ class ClaimSource(APIModel):
     """Mount it read-only. Default false."""
 
 
+class HostPathType(StrEnum):
+    """What must be at a path of the node; of Kubernetes' types those that make a directory."""
+
+    DIRECTORY = "Directory"
+    DIRECTORY_OR_CREATE = "DirectoryOrCreate"
+
+
+def _no_dots(path: str) -> str:
+    if ".." in path.split("/"):
+        raise PydanticCustomError("host_path", "must not contain '..'")
+    return path
+
+
 class HostPathSource(APIModel):
     """A directory of the node."""
 
-    path: Annotated[Str, Field(pattern=r"^/")]
-    """Absolute path on the node."""
-    type: Str | None = None
+    path: Annotated[Str, Field(pattern=r"^/"), AfterValidator(_no_dots)]
+    """Absolute path on the node, without `..`."""
+    type: HostPathType | None = None
     """Kubernetes' HostPathType, for example Directory. Default: no check."""
 
 

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails
 
+from epd_operator.api.base import KEY, LABEL_VALUE
+from epd_operator.api.deployment import NAMESPACE
+from epd_operator.api.device import RESOURCE_NAME
 from epd_operator.api.fields import Location, choices_at, model_at, names_of, path_of
 
 
@@ -44,7 +47,19 @@ PATTERNS: dict[str, Words] = {
     _DOMAIN: Words(
         "is not a host name alone (lower case, no scheme, port, path or wildcard)", "list each host by its name"
     ),
-    r"^[-._a-zA-Z0-9]+$": Words("is not a key of a Secret", "use letters, digits, dashes, dots and underscores"),
+    r"^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$": Words(
+        "is not a key of a Secret", "use letters, digits, dashes, dots and underscores, not two dots first"
+    ),
+    NAMESPACE: Words("is not a name of a namespace", "use lower-case letters, digits and dashes"),
+    RESOURCE_NAME: Words("is not an extended resource", "write it with its domain, for example nvidia.com/gpu"),
+    LABEL_VALUE: Words(
+        "is not a value of a label",
+        "use letters, digits, dashes, dots and underscores, with a letter or digit at both ends",
+    ),
+    KEY: Words(
+        "is not a key of a label or annotation",
+        "use letters, digits, dashes, dots and underscores, after domain/ if any",
+    ),
     r"^[A-Za-z0-9_.]+$": Words("is not an architecture", "write it as in the model's config.json"),
     r"^[^\s]+$": Words("has spaces, and an image reference has none", "write it without spaces"),
     r"^[A-Za-z][A-Za-z0-9_]*$": Words(
@@ -148,6 +163,8 @@ def _pattern(value: Any, context: Context, _: Location) -> Words:
         return Words(words.message, f"{words.remedy}, for example {name}")
     if pattern == _DOMAIN and (host := _host(value)):
         return Words(words.message, f"write {host}")
+    if pattern == LABEL_VALUE and (label := re.sub(r"[^A-Za-z0-9_.]+", "-", value).strip("-._")):
+        return Words(words.message, f"{words.remedy}, for example {label}")
     return words
 
 
@@ -228,6 +245,7 @@ _WRITERS: dict[str, Writer] = {
         "remove replicas or remove scaling",
     ),
     "duplicate": _duplicate,
+    "host_path": _fixed("has .. in it, which Kubernetes refuses", "write the path without .."),
     "invalid_key": _fixed("is no name of a field, which is text", "remove it, or write its name in quotes"),
 }
 

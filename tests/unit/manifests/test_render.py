@@ -120,7 +120,7 @@ def test_hostile_texts_survive_exactly(text: str) -> None:
     }
     variable = {"name": "Y", "value": text}
     decode = {"template": overlay, "env": [variable], "args": [f"--chat-template={text}"]}
-    service = {"annotations": {"a": text, text or "b": text}}
+    service = {"annotations": {"a": text}}
     objects = rendered(decode=decode, proxy={"service": service})
     template = one(objects, "Deployment", "decode")["spec"]["template"]
     engine = template["spec"]["containers"][0]

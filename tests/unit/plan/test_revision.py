@@ -62,7 +62,7 @@ IN_PLACE = {
     "drain": "decode: {drainTimeoutSeconds: 60}",
     "template": "decode: {template: {spec: {nodeSelector: {a: b}}}}",
     "labels of pods": "decode: {template: {metadata: {labels: {a: b}}}}",
-    "claims": "decode: {resources: {claims: [{name: gpu}]}}",
+    "claims": "decode: {resources: {claims: [{name: gpu}]}, template: {spec: {resourceClaims: [{name: gpu}]}}}",
 }
 IN_PLACE_ALL = {
     "pull policy": "engine: {imagePullPolicy: Always}",
@@ -84,7 +84,7 @@ REVISION = {
     "block size": "decode: {args: [--block-size=32]}",
     "media options": "engine: {args: ['--media-io-kwargs.video.backend', opencv]}",
     "offline": "engine: {env: [{name: HF_HUB_OFFLINE, value: '1'}]}",
-    "offline, from elsewhere": "engine: {env: [{name: HF_HUB_OFFLINE, valueFrom: {configMapKeyRef: {name: a}}}]}",
+    "offline, from elsewhere": "engine: {env: [{name: HF_HUB_OFFLINE, valueFrom: {configMapKeyRef: {name: a, key: b}}}]}",
     "device": "device: {type: ROCm}",
     "embeddings connector": "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: a}}}}",
     "cache size": "transfer: {embeddings: {cacheSize: 8Gi}}",

@@ -49,7 +49,12 @@ def test_roles_on_different_devices_have_different_images() -> None:
         ),
         ("{device: {type: CUDA, product: A}, decode: {device: {type: ROCm}}}", "amd.com/gpu", 1, {}),
         ("decode: {device: {resourceName: nvidia.com/mig-1g.10gb}}", "nvidia.com/mig-1g.10gb", 1, {}),
-        ("decode: {resources: {claims: [{name: gpu}]}}", None, 0, {}),
+        (
+            "decode: {resources: {claims: [{name: gpu}]}, template: {spec: {resourceClaims: [{name: gpu}]}}}",
+            None,
+            0,
+            {},
+        ),
     ],
 )
 def test_devices(spec: str, resource: str | None, count: int, labels: dict[str, str]) -> None:

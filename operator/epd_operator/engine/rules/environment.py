@@ -1,6 +1,6 @@
 """Rules about the environment variables that a user adds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
@@ -84,6 +84,48 @@ def env_value_and_source(wiring: Wiring) -> Iterator[Broken]:
                 yield Broken(entry.path, name, "has value and valueFrom, and the API server refuses both", "keep one")
 
 
+SOURCES = {
+    "fieldRef": ("fieldPath",),
+    "resourceFieldRef": ("resource",),
+    "configMapKeyRef": ("name", "key"),
+    "secretKeyRef": ("name", "key"),
+    "fileKeyRef": ("volumeName", "path", "key"),
+}
+"""Kubernetes' EnvVarSource: each source, and the fields that it needs."""
+
+
+@rule(
+    id="env-source-malformed",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="valueFrom names one source, with the fields that it needs.",
+    why="The API server refuses the pod.",
+    source="Kubernetes: EnvVarSource; asked of 1.37",
+)
+def env_source_malformed(wiring: Wiring) -> Iterator[Broken]:
+    """None, several or an unknown source, or one that lacks a field."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        for entry in instance.env.values():
+            written = entry.variable.value_from
+            if written is None or entry.variable.value is not None or entry.path in seen:
+                continue
+            seen.add(entry.path)
+            path = f"{entry.path}.valueFrom"
+            if len(written) != 1 or not written.keys() <= SOURCES.keys():
+                message = f"must name one of {', '.join(SOURCES)}, and the API server refuses the pod"
+                yield Broken(
+                    path, written, message, "write one source, for example {secretKeyRef: {name: ..., key: ...}}"
+                )
+                continue
+            ((kind, source),) = written.items()
+            needed = SOURCES[kind]
+            if not isinstance(source, Mapping) or not all(isinstance(source.get(name), str) for name in needed):
+                shape = ", ".join(f"{name}: ..." for name in needed)
+                message = f"needs {' and '.join(needed)} as text, and the API server refuses the pod"
+                yield Broken(f"{path}.{kind}", source, message, f"write {{{shape}}}")
+
+
 @rule(
     id="v2-runner-on-cpu",
     severity=Severity.ERROR,
@@ -130,4 +172,4 @@ def env_unknown(wiring: Wiring) -> Iterator[Broken]:
                 yield Broken(entry.path, name, message, f"rename it to {near}" if near else "remove it")
 
 
-RULES = (v2_runner_on_cpu, env_clash, env_forbidden, env_value_and_source, env_unknown)
+RULES = (v2_runner_on_cpu, env_clash, env_forbidden, env_value_and_source, env_source_malformed, env_unknown)

@@ -73,6 +73,33 @@ CASES = (
         ),
     ),
     Case(
+        "env-source-malformed",
+        (
+            Breaks("decode: {env: [{name: A, valueFrom: {}}]}", "spec.decode.env[0].valueFrom", {}),
+            Breaks("engine: {env: [{name: A, valueFrom: {a: b}}]}", "spec.engine.env[0].valueFrom", {"a": "b"}),
+            Breaks(
+                "decode: {env: [{name: A, valueFrom: {fieldRef: {fieldPath: a}, secretKeyRef: {name: a, key: b}}}]}",
+                "spec.decode.env[0].valueFrom",
+                {"fieldRef": {"fieldPath": "a"}, "secretKeyRef": {"name": "a", "key": "b"}},
+            ),
+            Breaks(
+                "decode: {env: [{name: A, valueFrom: {secretKeyRef: token}}]}",
+                "spec.decode.env[0].valueFrom.secretKeyRef",
+                "token",
+                remedy="write {name: ..., key: ...}",
+            ),
+            Breaks(
+                "decode: {env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: 1}}}]}",
+                "spec.decode.env[0].valueFrom.secretKeyRef",
+                {"name": "a", "key": 1},
+            ),
+        ),
+        (
+            Spares("decode: {env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: b, optional: true}}}]}"),
+            Spares("decode: {env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1}}}]}"),
+        ),
+    ),
+    Case(
         "env-unknown",
         (
             Breaks(

@@ -30,6 +30,8 @@ PLAIN_KINDS = {
     "parse_dataclass": "json",
     "parse_reasoning_parser": "str",
 }
+ONLY_WHERE_USED = ("LoRAConfig",)
+"""Classes that are made only where another flag asks for them, so that nothing holds unused values to their limits."""
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of")
 
 
@@ -103,7 +105,8 @@ def is_negation(action: argparse.Action, spelling: str) -> bool:
 def bounds_of(configs: Any) -> dict[str, Json]:
     """Numeric limits that pydantic holds the configuration fields to, by field name where no two classes differ."""
     found: dict[str, Json | None] = {}
-    for cls in vars(configs).values():
+    always = (cls for cls in vars(configs).values() if getattr(cls, "__name__", "") not in ONLY_WHERE_USED)
+    for cls in always:
         for name, field in getattr(cls, "__pydantic_fields__", {}).items():
             if limits := limits_of(field):
                 found[name] = limits if found.get(name, limits) == limits else None

@@ -116,6 +116,8 @@ NOT_SWEPT = {
             "--kv-offloading-backend",
             "--kv-offloading-size",
             "--linear-backend",
+            "--max-cudagraph-capture-size",
+            "--max-num-active-seqs",
             "--mm-encoder-attn-backend",
             "--mm-encoder-attn-dtype",
             "--numa-bind",

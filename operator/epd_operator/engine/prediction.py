@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from epd_operator.api.device import DeviceType
 from epd_operator.api.role import Topology
+from epd_operator.engine.command import ENCODE_ONLY_DERIVED_SINCE
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.release import Release
 from epd_operator.engine.wiring import Wiring
@@ -52,7 +53,7 @@ def predict(wiring: Wiring, instance: Instance) -> Prediction:
         allow_missing_mm_embeddings=missing,
         enable_mm_embeds=multimodal and _takes_embeddings(wiring, instance, missing=missing),
         mm_processor_device=instance.preprocessing_device.partition(":")[0] if multimodal else "cpu",
-        prefix_caching=_caches_prefixes(instance),
+        prefix_caching=_caches_prefixes(wiring, instance),
         v2_model_runner=_runs_v2(wiring, instance),
     )
 
@@ -74,11 +75,13 @@ def _takes_embeddings(wiring: Wiring, instance: Instance, *, missing: bool) -> b
     return instance.ec_role != "ec_producer" and wiring.topology is not Topology.PD
 
 
-def _caches_prefixes(instance: Instance) -> bool:
-    if instance.ec_role == "ec_producer":
-        return False
+def _caches_prefixes(wiring: Wiring, instance: Instance) -> bool:
     wanted = instance.user_value("--enable-prefix-caching")
-    return True if wanted is None else bool(wanted)
+    if instance.ec_role != "ec_producer":
+        return True if wanted is None else bool(wanted)
+    # Before it was derived, the operator switches it off, which a user may take back.
+    derived = wiring.release is None or wiring.release.minor_key >= ENCODE_ONLY_DERIVED_SINCE.minor_key
+    return not derived and bool(wanted)
 
 
 def _runs_v2(wiring: Wiring, instance: Instance) -> bool:

@@ -82,6 +82,12 @@ def test_prefix_caching_as_the_user_says(spec: str, on: bool) -> None:
     assert predicted(spec, Role.DECODE).prefix_caching is on
 
 
+@pytest.mark.parametrize(("release", "on"), [("0.28.0", True), ("0.29.0", False)])
+def test_prefix_caching_of_an_encoder_is_off_for_good_from_0_29(release: str, on: bool) -> None:
+    spec = FILES + f"engine: {{version: {release}}}\nencode: {{args: [--enable-prefix-caching]}}"
+    assert predicted(spec, Role.ENCODE).prefix_caching is on
+
+
 @pytest.mark.parametrize(
     ("spec", "v2"),
     [

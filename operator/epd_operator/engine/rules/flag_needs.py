@@ -1,5 +1,6 @@
 """Flags that vLLM takes only together with another one, or only with some values: seen by asking it."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -128,9 +129,18 @@ NEEDS = (
     ),
     Need(
         "--max-num-active-seqs",
-        lambda value, values: not isinstance(value, int) or value <= (values.get("--max-num-seqs") or 1024),
+        lambda value, values: not isinstance(value, int) or value <= (values.get("--max-num-seqs") or math.inf),
         "it may not be larger than --max-num-seqs",
         "lower it, or raise --max-num-seqs",
+    ),
+    *(
+        Need(
+            flag,
+            lambda value, values: not values.get("--enable-lora") or not isinstance(value, int) or value >= 1,
+            "with --enable-lora it is at least 1",
+            "use 1 or more",
+        )
+        for flag in ("--max-loras", "--max-cpu-loras", "--max-lora-cls-labels")
     ),
     Need(
         "--show-hidden-metrics-for-version",

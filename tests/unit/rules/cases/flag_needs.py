@@ -23,7 +23,6 @@ _PAIRS = (
     (("--return-sampling-mask",), ("--logprobs-mode", "processed_logprobs")),
     (("--per-request-spec-decode-metrics", "summary"), ("--speculative-config", '{"method": "ngram"}')),
     (("--ray-workers-use-nsight",), ("--distributed-executor-backend", "ray")),
-    (("--max-num-active-seqs", "2048"), ("--max-num-seqs", "4096")),
 )
 
 CASES = (
@@ -32,6 +31,10 @@ CASES = (
         (
             *(Breaks(_args(*flag), _PATH, " ".join(flag)) for flag, _ in _PAIRS),
             Breaks(_args("--sse-keep-alive-interval", "-1"), _PATH, "--sse-keep-alive-interval -1"),
+            Breaks(
+                _args("--max-num-active-seqs", "2048", "--max-num-seqs", "1024"), _PATH, "--max-num-active-seqs 2048"
+            ),
+            Breaks(_args("--max-loras", "0", "--enable-lora"), _PATH, "--max-loras 0"),
             *(
                 Breaks(_args("--reasoning-effort-map", value), _PATH, f"--reasoning-effort-map {value}")
                 for value in ('{"image": "x"}', '{"low": 1}', "[]")
@@ -44,6 +47,8 @@ CASES = (
             Spares(_args("--mm-shm-cache-max-object-size-mb", "128")),
             Spares(_args("--no-enable-auto-tool-choice")),
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
+            Spares(_args("--max-num-active-seqs", "2048")),
+            Spares(_args("--max-loras", "0")),
             Spares(_args("--offload-backend", "uva")),
             Spares(_args("--reasoning-effort-map", '{"low": "brief"}')),
         ),

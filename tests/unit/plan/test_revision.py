@@ -84,7 +84,7 @@ REVISION = {
     "block size": "decode: {args: [--block-size=32]}",
     "media options": "engine: {args: ['--media-io-kwargs.video.backend', opencv]}",
     "offline": "engine: {env: [{name: HF_HUB_OFFLINE, value: '1'}]}",
-    "offline, from elsewhere": "engine: {env: [{name: HF_HUB_OFFLINE, valueFrom: {configMapKeyRef: {name: a, key: b}}}]}",
+    "offline, elsewhere": "engine: {env: [{name: HF_HUB_OFFLINE, valueFrom: {configMapKeyRef: {name: a, key: b}}}]}",
     "device": "device: {type: ROCm}",
     "embeddings connector": "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: a}}}}",
     "cache size": "transfer: {embeddings: {cacheSize: 8Gi}}",

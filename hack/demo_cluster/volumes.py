@@ -32,11 +32,12 @@ class Volumes:
         self._kubectl.apply(objects, namespace)
 
     def remove(self, namespace: str) -> None:
-        """Remove the volumes of a namespace that is gone, and what is in them."""
+        """Remove all claims of a namespace, the volumes behind them and what is in them. Pods must not use them."""
+        self._kubectl("delete", "persistentvolumeclaims", "--all", f"--namespace={namespace}", "--wait=false")
         if self._folder is None or not self._folder.is_dir():
             return
         for path in self._folder.glob(f"{namespace}.*"):
-            self._kubectl("delete", "persistentvolume", path.name, "--ignore-not-found")
+            self._kubectl("delete", "persistentvolume", path.name, "--ignore-not-found", "--wait=false")
             shutil.rmtree(path)
 
     def path(self, namespace: str, name: str) -> Path | None:

@@ -64,7 +64,7 @@ ENGINE_CPU = Image(
     large=True,
 )
 
-ENGINE_SIM = Image("epd-engine-sim", "engine-sim", __version__, ("tests/simulator/dialect.py", "tests/simulator/vllm"))
+ENGINE_SIM = Image("epd-engine-sim", "engine-sim", "sim", ("tests/simulator/dialect.py", "tests/simulator/vllm"))
 
 IMAGES = {image.directory: image for image in (OPERATOR, PROXY, ENGINE_CPU, ENGINE_SIM)}
 """By their folders in images/."""

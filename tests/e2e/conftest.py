@@ -11,6 +11,7 @@ from hack.cluster.__main__ import DIRECTORY
 from hack.cluster.kubectl import Kubectl
 from hack.cluster.provider import Provider, chosen
 from hack.demo_cluster.installation import Installation
+from hack.demo_cluster.volumes import Volumes
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +44,11 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def volumes(installed: Installation, namespace: str) -> Iterator[Volumes]:
+    """Makes claims in the test's namespace; they go with what is in them."""
+    made = Volumes(installed.provider, installed.kubectl)
+    yield made
+    made.remove(namespace)

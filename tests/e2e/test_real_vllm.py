@@ -31,9 +31,8 @@ def engine(installed: Installation) -> str:
 
 
 @pytest.fixture
-def served(installed: Installation, engine: str, namespace: str) -> Iterator[dict[str, Deployed]]:
+def served(installed: Installation, volumes: Volumes, engine: str, namespace: str) -> Iterator[dict[str, Deployed]]:
     """The quickstart, and the same model on one instance that does everything, both ready."""
-    volumes = Volumes(installed.provider, installed.kubectl)
     for claim in ("models", "embeddings"):
         volumes.claim(namespace, claim)
     write_model(installed.kubectl, namespace, engine)
@@ -48,7 +47,6 @@ def served(installed: Installation, engine: str, namespace: str) -> Iterator[dic
     yield deployments
     for deployed in deployments.values():
         deployed.delete()
-    volumes.remove(namespace)
 
 
 def without_encoder(content: Object) -> Object:

@@ -165,11 +165,15 @@ class _Reader:
             self._problem("unexpected-value", token, name, "given without keys, since it takes no JSON", flag=flag)
             return
         value: Any = text.split(",") if name.endswith("+") else _json_or_text(text)
-        argument = Argument(flag.name, name, (text,), value, token.index, tuple(keys))
-        self.arguments.append(argument)
         whole: dict[str, Any] = {}
         _merge(whole, keys, value)
-        self._check(flag, token, name, json.dumps(whole))
+        try:
+            whole_text = json.dumps(whole)
+        except (ValueError, RecursionError):  # a number or a nesting beyond what can be written
+            self.problems.append(ArgumentProblem("invalid-type", token.index, name, text, "JSON", None, flag))
+            return
+        self.arguments.append(Argument(flag.name, name, (text,), value, token.index, tuple(keys)))
+        self._check(flag, token, name, whole_text)
 
     def take_flags(self, tokens: list[_Token]) -> None:
         """Take all flags with their values; after `--` nothing is a flag."""

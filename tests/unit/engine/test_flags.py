@@ -84,6 +84,15 @@ def test_all_mistakes_are_found_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "words", [("--hf-overrides." + ".".join("a" * 3000), "1"), ("--hf-overrides.a", "9" * 4300 + "K")]
+)
+def test_what_json_cannot_say_is_a_problem(words: tuple[str, ...]) -> None:
+    parsed = parse_args(words, capabilities(Release(0, 33)))
+    assert [problem.kind for problem in parsed.problems] == ["invalid-type"]
+    assert parsed.arguments == ()
+
+
 def test_last_counts_and_all_are_kept() -> None:
     parsed = parse_args(["-tp", "2", "--tensor-parallel-size", "4"], KNOWN)
     last = parsed.last("--tensor-parallel-size")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from epd_operator.api.finding import Severity
-from epd_operator.engine.capabilities import capabilities, known_minors
+from epd_operator.engine.capabilities import Capabilities, capabilities, known_minors
 from epd_operator.engine.flags import ArgumentProblem
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.release import Release
@@ -90,7 +90,22 @@ def malformed(wiring: Wiring) -> Iterator[Broken]:
             yield Broken(path, word, message, f"write {problem.flag.name if problem.flag else 'the flag'} alone")
         else:
             message = "it belongs to no flag (vLLM refuses to start: unrecognized arguments)"
-            yield Broken(path, word, message, "remove it, or put its flag before it")
+            yield Broken(path, word, message, _instead(instance, problem.index, wiring.capabilities))
+
+
+def _instead(instance: Instance, index: int, known: Capabilities) -> str:
+    """What was most likely meant by a word that belongs to no flag."""
+    word = instance.words[index]
+    bare = word.strip().strip("'\"")
+    head, _, value = bare.partition(" ")
+    if value and known.flag(head.partition("=")[0]):
+        return f"write {head} and its value as two items"
+    if bare != word and known.flag(bare.partition("=")[0]):
+        return f"write {bare.partition('=')[0]} without quotes or blanks around it"
+    before = known.flag(instance.words[index - 1]) if index else None
+    if before is not None and not before.takes_value:
+        return f"remove it, since {before.name} takes no value"
+    return "remove it, or put its flag before it"
 
 
 @rule(
@@ -186,4 +201,24 @@ def deprecated(wiring: Wiring) -> Iterator[Broken]:
                 )
 
 
-RULES = (unknown, malformed, value, config_ignored, config_unchecked, deprecated)
+@rule(
+    id="args-help",
+    severity=Severity.ERROR,
+    kind=Kind.SILENT,
+    what="No flag asks vLLM for its help.",
+    why="vLLM prints its flags and ends, again and again, without an error.",
+    source="Python argparse (-h, --help)",
+)
+def asks_for_help(wiring: Wiring) -> Iterator[Broken]:
+    """-h or --help."""
+    seen: set[str] = set()
+    for instance in wiring.instances.values():
+        for given in instance.args.all("--help"):
+            path = instance.arg_path(given)
+            if path not in seen:
+                seen.add(path)
+                message = "vLLM prints its flags and ends, again and again, without an error"
+                yield Broken(path, instance.written(given), message, "remove it")
+
+
+RULES = (unknown, malformed, value, asks_for_help, config_ignored, config_unchecked, deprecated)

@@ -28,7 +28,9 @@ CASES = (
             Breaks(_args("--max-model-len"), _PATH, "--max-model-len", remedy="add the value"),
             Breaks(_args("--enforce-eager=true"), _PATH, "--enforce-eager=true", remedy="alone"),
             Breaks(_args("--seed", "1", "2"), "spec.decode.args[2]", "2", remedy="put its flag before it"),
-            Breaks(_args("--max-model-len 4096"), _PATH, "--max-model-len 4096"),
+            Breaks(_args("--max-model-len 4096"), _PATH, "--max-model-len 4096", remedy="as two items"),
+            Breaks(_args('"--seed=1"'), _PATH, '"--seed=1"', remedy="without quotes"),
+            Breaks(_args("--enforce-eager", "true"), "spec.decode.args[1]", "true", remedy="takes no value"),
         ),
         (Spares(_args("--enforce-eager")), Spares(_args("--ignore-patterns", "a", "b"))),
     ),
@@ -43,6 +45,14 @@ CASES = (
             Breaks(_args('--kv-events-config={"hwm":"x"}'), _PATH, '--kv-events-config={"hwm":"x"}'),
         ),
         (Spares(_args("--max-model-len", "8k")), Spares(_args("--gpu-memory-utilization", "1"))),
+    ),
+    Case(
+        "args-help",
+        (
+            Breaks(_args("-h"), _PATH, "-h"),
+            Breaks("engine: {args: [--help]}", "spec.engine.args[0]", "--help"),
+        ),
+        (Spares(_args("--hf-token", "x")),),
     ),
     Case(
         "args-config-ignored",

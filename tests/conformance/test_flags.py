@@ -14,23 +14,11 @@ from tests.conformance.verdicts import RELEASES
 
 pytestmark = pytest.mark.conformance
 LISTS = 400
-FURTHER_CHECKED = (
-    "--attention-config",
-    "--compilation-config",
-    "--ec-transfer-config",
-    "--engram-config",
-    "--ir-op-priority",
-    "--kernel-config",
-    "--kv-transfer-config",
-    "--profiler-config",
-    "--quantization-config",
-    "--structured-outputs-config",
-)
-"""JSON flags whose classes check more than the names and types of fields."""
 LATER = ("--config-format", "--data-parallel-backend", "--quantization", "--reasoning-parser", "--tool-call-parser")
 """Flags whose names are looked up after the parser; so are enumerations, and what kind of JSON a flag takes."""
-NOT_ASKED = ("--config", "--help", "--model", *FURTHER_CHECKED, *LATER)
-"""--model and the positional model exclude each other in vLLM; --help ends the process; --config reads a file."""
+NOT_ASKED = ("--config", "--help", "--model", "--ir-op-priority", *LATER)
+"""--model and the positional model exclude each other in vLLM; --help ends the process; --config reads a file;
+fields of --ir-op-priority may be given in other shapes."""
 
 
 def read_the_same(parsed: ParsedArguments, derived: Any) -> bool:
@@ -39,6 +27,11 @@ def read_the_same(parsed: ParsedArguments, derived: Any) -> bool:
         name not in values or repr(values[name]) == repr(value) or isinstance(value, str | list)
         for name, value in derived.items()
     )
+
+
+def compared_inside(flag: Flag) -> bool:
+    """Whether the class of a JSON flag may also compare its fields with each other."""
+    return flag.fields is not None and not flag.fields.islower()
 
 
 def later(flag: Flag) -> bool:
@@ -59,5 +52,6 @@ def test_random_lists(judges: Judges, seed: int) -> None:
         # Bounds are checked by the configuration classes, after the parser.
         problems = [problem for problem in parsed.problems if problem.kind != "out-of-bounds"]
         verdict = judges["cuda"].parse(["model", *args])
-        assert verdict.accepted == (not problems), (args, problems, verdict)
+        if problems or not any(compared_inside(known.flags[argument.name]) for argument in parsed.arguments):
+            assert verdict.accepted == (not problems), (args, problems, verdict)
         assert not verdict.accepted or read_the_same(parsed, verdict.derived), (args, parsed.values, verdict)

@@ -99,7 +99,9 @@ def _text(value: Any, _: Context, location: Location) -> Words:
     message = f"is {kind_of(value)}, and must be text"
     if path_of(location) == "spec.engine.version":
         return Words(message, 'write it in quotes with three numbers, for example "0.33.0"')
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool):
+        return Words(message, "put what you wrote in quotes: yes, on, y and their opposites are truth values too")
+    if isinstance(value, int | float):
         return Words(message, f"put it in quotes: {_quoted(value)}")
     return Words(message, "write one text")
 

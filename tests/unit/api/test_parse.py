@@ -91,7 +91,7 @@ INVALID = [
     ("engine: {args: [1]}", "spec.engine.args[0]", 'put it in quotes: "1"'),
     ("engine: {env: {A: b}}", "spec.engine.env", "write a list of {name: ..., value: ...}"),
     ("engine: {env: [{name: A, value: 1}]}", "spec.engine.env[0].value", 'put it in quotes: "1"'),
-    ("engine: {env: [{name: A, value: true}]}", "spec.engine.env[0].value", 'put it in quotes: "true"'),
+    ("engine: {env: [{name: A, value: true}]}", "spec.engine.env[0].value", "put what you wrote in quotes"),
     ("engine: {env: [{name: 1A, value: x}]}", "spec.engine.env[0].name", "no digit first"),
     ("engine: {env: [{name: A}, {name: A}]}", "spec.engine.env", "remove one of them"),
     ("engine: {imagePullSecrets: [a]}", "spec.engine.imagePullSecrets[0]", "write {name: a}"),

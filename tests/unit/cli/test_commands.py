@@ -62,6 +62,11 @@ def test_render_prints_valid_yaml_in_a_namespace(example: Path) -> None:
     assert "Deployment" in {item["kind"] for item in objects}
 
 
+@pytest.mark.parametrize("namespace", ["", "A", "a.b", "a" * 64, "-a", "a\n"])
+def test_a_namespace_that_cannot_be_is_refused(namespace: str) -> None:
+    assert run("render", "-n", namespace, str(EXAMPLES[0])) == (2, "")
+
+
 def test_rules_lists_every_rule() -> None:
     code, out = run("rules", "-o", "json")
     assert code == 0

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
 from epd_operator.engine.images import default_image
 from epd_operator.engine.release import OLDEST, Release
@@ -139,7 +138,7 @@ def image_one_device(wiring: Wiring) -> Iterator[Broken]:
     """An image is named and the roles are on different platforms."""
     image = wiring.deployment.spec.engine.image
     kinds = {instance.device_type for instance in wiring.instances.values()}
-    if image is not None and len(kinds - {DeviceType.CPU}) > 1:
+    if image is not None and len(kinds) > 1:
         message = f"one image is named for {' and '.join(sorted(kinds))}, and vLLM images are built for one of them"
         yield Broken("spec.engine.image", image, message, "remove image, or put all roles on one type of device")
 

@@ -113,4 +113,67 @@ def model_path_escapes(wiring: Wiring) -> Iterator[Broken]:
         yield Broken("spec.model.id", model.id, message, "begin a path with ./ or write a Hugging Face id")
 
 
-RULES = (shared_directory_without_claim, volume_without_use, model_path_escapes, model_path_without_volume)
+@rule(
+    id="volume-read-only",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="Volumes that engines write to are not read-only: shared directories, and the cache of downloads.",
+    why="Every engine makes its directory there before it starts, and downloads go there.",
+    source="the plan; vLLM up to 0.32 makes directories on lookups too (ec_connector/example_connector.py)",
+)
+def volume_read_only(wiring: Wiring) -> Iterator[Broken]:
+    """A claim with readOnly, or an image as the cache."""
+    if wiring.local:
+        return
+    transfer, model = wiring.deployment.spec.transfer, wiring.deployment.spec.model
+    kv_shares = wiring.kv is not None and connectors.kv_needs(wiring.kv.connector).shared_directory
+    shares = wiring.embeddings is not None and connectors.embeddings_needs(wiring.embeddings.connector).shared_directory
+    for path, part, used in (
+        ("spec.transfer.embeddings", transfer.embeddings if transfer else None, shares or kv_shares),
+        ("spec.transfer.kv", transfer.kv if transfer else None, kv_shares),
+    ):
+        if used and part is not None and part.volume is not None and part.volume.persistent_volume_claim.read_only:
+            message = "instances write to this directory, and the claim would be mounted read-only"
+            yield Broken(f"{path}.volume.persistentVolumeClaim.readOnly", True, message, "remove it")
+    if model.volume is None or model.id.startswith(("/", "./")):
+        return
+    claim, image = model.volume.persistent_volume_claim, model.volume.image
+    message = "the model is downloaded, and the volume that keeps downloads would be mounted read-only"
+    if claim is not None and claim.read_only:
+        remedy = "remove it, or set model.id to the path of the weights in the claim"
+        yield Broken("spec.model.volume.persistentVolumeClaim.readOnly", True, message, remedy)
+    if image is not None:
+        remedy = "set model.id to the path of the weights in the image, for example /"
+        yield Broken("spec.model.volume.image", image.reference, message, remedy)
+
+
+@rule(
+    id="model-id-malformed",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="A model that is no path is a Hugging Face id, name or organization/name, or an address such as s3://.",
+    why="vLLM asks the hub for it, which refuses the name, and every engine ends at its start.",
+    source="huggingface_hub, utils/_validators.py (validate_repo_id)",
+)
+def model_id_malformed(wiring: Wiring) -> Iterator[Broken]:
+    """An address of a web page, a path of somebody's home, or too many parts."""
+    model_id = wiring.deployment.spec.model.id
+    scheme, separator, rest = model_id.partition("://")
+    page = separator and scheme.lower() in ("http", "https", "hf")
+    parts = (rest.removeprefix("huggingface.co/") if page else model_id).strip("/").split("/")
+    home = model_id.startswith("~")
+    if model_id.startswith((".", "/")) or not (page or home or (not separator and len(parts) > 2)):
+        return
+    named = "/".join(parts[:2])
+    remedy = f"write {named}" if page else "begin a path in the model volume with ./, or write organization/name"
+    yield Broken("spec.model.id", model_id, "is neither a Hugging Face id nor a path in the model volume", remedy)
+
+
+RULES = (
+    shared_directory_without_claim,
+    volume_without_use,
+    volume_read_only,
+    model_path_escapes,
+    model_id_malformed,
+    model_path_without_volume,
+)

@@ -68,6 +68,12 @@ CASES = (
                 "spec.engine.image",
                 "a/b",
             ),
+            Breaks(
+                "{encode: {device: {type: CPU}}, engine: {image: a/b},"
+                " transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: a}}}}}",
+                "spec.engine.image",
+                "a/b",
+            ),
         ),
         (Spares("{encode: {device: {type: ROCm}}}"), Spares(f"{{device: {{type: ROCm}}, {_IMAGE}{{image: a/b}}}}")),
     ),

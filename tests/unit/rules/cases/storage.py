@@ -3,6 +3,7 @@
 from tests.unit.rules.case import Breaks, Case, Spares
 
 _CLAIM = "volume: {persistentVolumeClaim: {claimName: a}}"
+_READ_ONLY = "volume: {persistentVolumeClaim: {claimName: a, readOnly: true}}"
 _EXAMPLE = "transfer: {embeddings: {connector: ECExampleConnector}}"
 _VOLUME = "spec.transfer.embeddings.volume"
 
@@ -40,6 +41,43 @@ CASES = (
                 "{prefill: {}, transfer: {kv: {connector: ExampleConnector},"
                 f" embeddings: {{connector: ECCPUConnector, {_CLAIM}}}}}}}"
             ),
+        ),
+    ),
+    Case(
+        "volume-read-only",
+        (
+            Breaks(f"transfer: {{embeddings: {{{_READ_ONLY}}}}}", f"{_VOLUME}.persistentVolumeClaim.readOnly", True),
+            Breaks(
+                f"{{prefill: {{}}, transfer: {{kv: {{connector: ExampleConnector, {_READ_ONLY}}}}}}}",
+                "spec.transfer.kv.volume.persistentVolumeClaim.readOnly",
+                True,
+            ),
+            Breaks(f"model: {{{_READ_ONLY}}}", "spec.model.volume.persistentVolumeClaim.readOnly", True),
+            Breaks("model: {volume: {image: {reference: a/b}}}", "spec.model.volume.image", "a/b", remedy="model.id"),
+        ),
+        (
+            Spares(f"model: {{id: ./a, {_READ_ONLY}}}"),
+            Spares("model: {id: /, volume: {image: {reference: a/b}}}"),
+            Spares(f"transfer: {{embeddings: {{{_READ_ONLY}}}}}", local=True),
+        ),
+    ),
+    Case(
+        "model-id-malformed",
+        (
+            Breaks(
+                "model: {id: 'https://huggingface.co/Qwen/Qwen3-VL-8B-Instruct/'}",
+                "spec.model.id",
+                "https://huggingface.co/Qwen/Qwen3-VL-8B-Instruct/",
+                remedy="write Qwen/Qwen3-VL-8B-Instruct",
+            ),
+            Breaks("model: {id: 'hf://a/b'}", "spec.model.id", "hf://a/b", remedy="write a/b"),
+            Breaks("model: {id: a/b/c}", "spec.model.id", "a/b/c", remedy="./"),
+            Breaks("model: {id: ~/a}", "spec.model.id", "~/a"),
+        ),
+        (
+            Spares("model: {id: a}"),
+            Spares("model: {id: 'a/b:Q4_K_M'}"),
+            Spares("model: {id: 's3://bucket/a/b'}"),
         ),
     ),
     Case(

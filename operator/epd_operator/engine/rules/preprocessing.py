@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
 from epd_operator.api.role import Preprocessing, PreprocessingDevice, Role, TensorIPC
+from epd_operator.engine.instance import Instance
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
@@ -67,7 +68,7 @@ def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
         preprocessing = instance.spec.preprocessing
         if role is Role.ENCODE or preprocessing is None:
             continue
-        if _refused_accelerator(wiring, preprocessing):
+        if _refused_accelerator(wiring, instance, preprocessing):
             continue
         if preprocessing.tensor_ipc is TensorIPC.TORCH_SHM:
             message = f"torch_shm carries an encoder's tensors, and {role} instances run the language model"
@@ -78,9 +79,10 @@ def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
         yield Broken(f"spec.{role}.preprocessing", value, message, _MOVE)
 
 
-def _refused_accelerator(wiring: Wiring, preprocessing: Preprocessing) -> bool:
-    """Whether vLLM itself looks at the device: it does not for a model without media."""
-    return preprocessing.device is PreprocessingDevice.ACCELERATOR and wiring.takes_media
+def _refused_accelerator(wiring: Wiring, instance: Instance, preprocessing: Preprocessing) -> bool:
+    """Whether vLLM itself refuses: not for a model without media, nor where the processor's own option wins."""
+    wanted = preprocessing.device is PreprocessingDevice.ACCELERATOR and wiring.takes_media
+    return wanted and instance.preprocessing_device.startswith(instance.torch_device)
 
 
 @rule(
@@ -96,7 +98,7 @@ def accelerator_off_encoder(wiring: Wiring) -> Iterator[Broken]:
     """Accelerator, asked of a role that runs the language model."""
     for role, instance in wiring.instances.items():
         preprocessing = instance.spec.preprocessing
-        if role is Role.ENCODE or preprocessing is None or not _refused_accelerator(wiring, preprocessing):
+        if role is Role.ENCODE or preprocessing is None or not _refused_accelerator(wiring, instance, preprocessing):
             continue
         message = "this role also runs the language model, which would share the device (vLLM refuses to start)"
         yield Broken(f"spec.{role}.preprocessing.device", preprocessing.device, message, _MOVE)

@@ -7,11 +7,11 @@ import pytest
 from epd_operator.controller.scaling import Scale, keep_scale, scale_status, wanted
 
 
-def scale(replicas: int, **status: Any) -> Scale:
+def scale(count: int, **status: Any) -> Scale:
     return keep_scale(
         {
             "metadata": {"name": "v-encode", "namespace": "n", "uid": "u", "generation": 3, "resourceVersion": "9"},
-            "spec": {"deployment": "v", "role": "encode", "replicas": replicas},
+            "spec": {"deployment": "v", "role": "encode", "replicas": count},
             "status": status,
         }
     )

@@ -1,5 +1,6 @@
 """What vLLM does before it answers, and the words in which it gives up. Messages are those of 0.32 and 0.33."""
 
+import secrets
 import time
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def check(options: Options, shared_memory: Path = Path("/dev/shm")) -> None:
     _directory(options, "ec", "ECExampleConnector")
     _directory(options, "kv", "ExampleConnector")
     if size := int(options.extra("ec").get("ec_cpu_bytes", 0)):
-        _region(shared_memory / f"vllm_ec_{options.port}_dp0.mmap", size)
+        _region(shared_memory / f"vllm_ec_{secrets.token_hex(8)}_dp0.mmap", size)
     if options.environ.get("EPD_SIM_START", "").startswith("crash"):
         raise StartError(options.environ["EPD_SIM_START"].partition(":")[2] or "RuntimeError: simulated")
     if megabytes := options.environ.get("EPD_SIM_MEMORY_MB"):

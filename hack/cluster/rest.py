@@ -67,8 +67,10 @@ class Rest:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._session.connector is not None:
+            await self._session.connector.close(abort_ssl=True)  # else TLS ends in the background, later than the loop
         await self._session.close()
-        await asyncio.sleep(CLOSE_SECONDS)  # aiohttp closes TLS connections in the background
+        await asyncio.sleep(CLOSE_SECONDS)
 
     async def get(self, path: str, **query: str) -> Object:
         """Read one object, or a list. Raises ApiError."""

@@ -53,6 +53,8 @@ class ApiServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._session.connector is not None:
+            await self._session.connector.close(abort_ssl=True)  # else TLS ends in the background, later than the loop
         await self._session.close()
 
     async def get(self, resource: Resource, namespace: str | None, name: str) -> Object:

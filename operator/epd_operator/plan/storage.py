@@ -29,10 +29,10 @@ def _mounts(wiring: Wiring, instance: Instance) -> Iterator[Mount]:
         yield Mount("models", POD.models, _source(model.volume), read_only=holds_weights)
     embeddings = embeddings_volume(wiring)
     if embeddings is not None and instance.ec_role is not None:
-        yield Mount("embeddings", POD.embeddings_directory, _claim(embeddings))
+        yield Mount("embeddings", POD.embeddings_directory, _source(embeddings))
     kv = kv_volume(wiring)
     if kv is not None and instance.kv_role is not None:
-        yield Mount("kv", POD.kv_directory, _claim(kv))
+        yield Mount("kv", POD.kv_directory, _source(kv))
 
 
 def embeddings_volume(wiring: Wiring) -> SharedVolume | None:
@@ -63,9 +63,5 @@ def shared_directories(wiring: Wiring, instance: Instance, site: Site) -> tuple[
     return tuple(directory for role, volume, directory in uses if role is not None and volume is not None)
 
 
-def _source(volume: ModelVolume) -> dict[str, object]:
-    return volume.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def _claim(volume: SharedVolume) -> dict[str, object]:
+def _source(volume: ModelVolume | SharedVolume) -> dict[str, object]:
     return volume.model_dump(mode="json", by_alias=True, exclude_none=True)

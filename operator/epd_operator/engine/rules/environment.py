@@ -30,14 +30,12 @@ FORBIDDEN = {
 )
 def env_clash(wiring: Wiring) -> Iterator[Broken]:
     """A variable of the wiring among the user's; one that says the same is none."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         wired = wired_variables(wiring, instance, POD)
         for name, entry in instance.env.items():
             own = wired.get(name)
-            if own is None or entry.path in seen or _says_the_same(own, entry.variable):
+            if own is None or _says_the_same(own, entry.variable):
                 continue
-            seen.add(entry.path)
             message = f"the operator sets it to {own.shown}: {own.reason}"
             yield Broken(entry.path, entry.shown, message, "remove it")
 
@@ -56,12 +54,10 @@ def _says_the_same(own: Variable, written: EnvVar) -> bool:
 )
 def env_forbidden(wiring: Wiring) -> Iterator[Broken]:
     """A variable of the short list."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         for name, entry in instance.env.items():
             off = name == "VLLM_SERVER_DEV_MODE" and entry.variable.value in (None, "", "0")
-            if name in FORBIDDEN and not off and entry.path not in seen:
-                seen.add(entry.path)
+            if name in FORBIDDEN and not off:
                 yield Broken(entry.path, entry.shown, FORBIDDEN[name], "remove it")
 
 
@@ -75,12 +71,10 @@ def env_forbidden(wiring: Wiring) -> Iterator[Broken]:
 )
 def env_value_and_source(wiring: Wiring) -> Iterator[Broken]:
     """Both are written."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         for name, entry in instance.env.items():
             both = entry.variable.value is not None and entry.variable.value_from is not None
-            if both and entry.path not in seen:
-                seen.add(entry.path)
+            if both:
                 yield Broken(entry.path, name, "has value and valueFrom, and the API server refuses both", "keep one")
 
 
@@ -104,13 +98,11 @@ SOURCES = {
 )
 def env_source_malformed(wiring: Wiring) -> Iterator[Broken]:
     """None, several or an unknown source, or one that lacks a field."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         for entry in instance.env.values():
             written = entry.variable.value_from
-            if written is None or entry.variable.value is not None or entry.path in seen:
+            if written is None or entry.variable.value is not None:
                 continue
-            seen.add(entry.path)
             path = f"{entry.path}.valueFrom"
             if len(written) != 1 or not written.keys() <= SOURCES.keys():
                 message = f"must name one of {', '.join(SOURCES)}, and the API server refuses the pod"
@@ -139,13 +131,11 @@ def env_source_malformed(wiring: Wiring) -> Iterator[Broken]:
 )
 def v2_runner_on_cpu(wiring: Wiring) -> Iterator[Broken]:
     """The variable, on an instance without an accelerator."""
-    seen: set[str] = set()
     for role, instance in wiring.instances.items():
         entry = instance.env.get("VLLM_USE_V2_MODEL_RUNNER")
-        if entry is None or instance.device_type is not DeviceType.CPU or entry.path in seen:
+        if entry is None or instance.device_type is not DeviceType.CPU:
             continue
         if entry.variable.value not in (None, "", "0"):
-            seen.add(entry.path)
             message = f"the V2 model runner needs Triton, and {role} runs on CPU (vLLM refuses to start)"
             yield Broken(entry.path, f"{entry.variable.name}={entry.variable.value}", message, "remove it")
 
@@ -161,12 +151,10 @@ def v2_runner_on_cpu(wiring: Wiring) -> Iterator[Broken]:
 )
 def env_unknown(wiring: Wiring) -> Iterator[Broken]:
     """A variable that no line of vLLM's envs.py names."""
-    seen: set[str] = set()
     known = wiring.capabilities.env
     for instance in wiring.instances.values():
         for name, entry in instance.env.items():
-            if name.startswith("VLLM_") and name not in known and entry.path not in seen:
-                seen.add(entry.path)
+            if name.startswith("VLLM_") and name not in known:
                 near = nearest(name, known)
                 message = f"vLLM {wiring.release} reads no such variable and ignores it"
                 yield Broken(entry.path, name, message, f"rename it to {near}" if near else "remove it")

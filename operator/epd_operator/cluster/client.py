@@ -198,9 +198,12 @@ def _refusal(response: aiohttp.ClientResponse, content: bytes) -> ApiError:
     if not isinstance(answer, dict):
         answer = {"message": content[:2000].decode(errors="replace").strip()}
     retry_after = response.headers.get("Retry-After", "")
+    details = answer.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
     return ApiError(
         response.status,
         str(answer.get("reason", "")),
         str(answer.get("message", "")),
         float(retry_after) if retry_after.isdigit() else None,
+        tuple(str(cause.get("reason", "")) for cause in causes or () if isinstance(cause, dict)),
     )

@@ -16,7 +16,14 @@ class NotLeading(ClusterError):  # noqa: N818
 class ApiError(ClusterError):
     """The API server refused."""
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        retry_after: float | None = None,
+        causes: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
         self.status = status
         """HTTP code."""
@@ -26,6 +33,8 @@ class ApiError(ClusterError):
         """The API server's own words, or those of the webhook or quota that refused."""
         self.retry_after = retry_after
         """Seconds that the API server asks to wait, if it does."""
+        self.causes = causes
+        """The reasons in its details, for example NamespaceTerminating."""
 
     @property
     def is_gone(self) -> bool:
@@ -36,6 +45,11 @@ class ApiError(ClusterError):
     def is_conflict(self) -> bool:
         """The object exists already, is another one, or was changed meanwhile."""
         return self.status == 409
+
+    @property
+    def is_of_ending_namespace(self) -> bool:
+        """Nothing can be made in the namespace any more (apiserver, plugin/namespace/lifecycle)."""
+        return "NamespaceTerminating" in self.causes
 
     @property
     def is_expired(self) -> bool:

@@ -69,3 +69,5 @@ class Problem:
     message: str
     passing: bool = False
     """It is expected to go away by itself, soon."""
+    ending: bool = False
+    """The namespace is going, and the object with it: nothing is worth a word."""

@@ -151,8 +151,12 @@ def _problem(action: Action, error: ApiError) -> Problem:
         what = f"{action.resource} {action.name}"
     else:
         what = type(action).__name__
-    passing = error.is_conflict or "is being terminated" in error.message
-    return Problem(Reason.API_REFUSED, f"{what}: {error.message or error}", passing=passing)
+    return Problem(
+        Reason.API_REFUSED,
+        f"{what}: {error.message or error}",
+        passing=error.is_conflict,
+        ending=error.is_of_ending_namespace,
+    )
 
 
 def _owned_alike(there: Object, body: Object) -> bool:

@@ -105,6 +105,9 @@ class Reconciler:
         if kept is not None and memory.target is not None:
             memory.verdict = Acceptance(memory.verdict.findings, kept)
             memory.latest = self._latest(key, memory.uid)
+        if problem is not None and problem.ending:
+            log.info("the namespace is going", problem=problem.message)
+            return REFUSED_SECONDS  # its own end comes as news
         if wrote:
             log.info("applied", actions=len(decision.actions), problem=problem.message if problem else None)
             seen = self._observe(key, body, memory)

@@ -107,6 +107,18 @@ async def test_a_refusal_has_the_servers_own_words() -> None:
     assert caught.value.is_passing
 
 
+async def test_a_refusal_in_an_ending_namespace_says_so() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        causes = [{"reason": "NamespaceTerminating", "message": "going", "field": "metadata.namespace"}, "?"]
+        status = {"kind": "Status", "reason": "Forbidden", "message": "no", "details": {"causes": causes}}
+        return web.json_response(status, status=403)
+
+    async with serving(handler) as server:
+        with pytest.raises(ApiError) as caught:
+            await server.create(CONFIG_MAPS, {"metadata": {"name": "x", "namespace": "n"}})
+    assert caught.value.is_of_ending_namespace
+
+
 async def test_a_refusal_that_is_not_json() -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(status=502, text="<html>bad gateway</html>")

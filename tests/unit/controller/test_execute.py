@@ -123,6 +123,13 @@ async def test_a_refusal_is_told_with_the_servers_words_and_ends_it(cluster: Mem
     assert len(cluster.requests) == 1
 
 
+async def test_the_refusals_of_an_ending_namespace_are_told_from_others(cluster: MemoryCluster, run: Run) -> None:
+    message = "unable to create new content in namespace n because it is being terminated"
+    cluster.failing = [ApiError(403, "Forbidden", message, causes=("NamespaceTerminating",))]
+    _, _, problem = await run(Apply(SERVICES, body("Service"), "d", None))
+    assert (problem.ending, problem.passing) == (True, False)
+
+
 @pytest.mark.parametrize("error", [ApiError(503, "", "x"), ApiError(429, "TooManyRequests", "x")])
 async def test_trouble_that_passes_is_raised(cluster: MemoryCluster, run: Run, error: ApiError) -> None:
     cluster.failing = [error]

@@ -194,12 +194,20 @@ def inspect_models_here() -> None:
     registry._run_in_subprocess = lambda look: look()
 
 
+def spare_texts() -> None:
+    """Let transformers not print every configuration that it reads into a log that nobody keeps: half of an answer."""
+    from transformers import PretrainedConfig
+
+    PretrainedConfig.__repr__ = object.__repr__
+
+
 def main() -> None:
     fake_platform.quiet()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # vLLM prints on standard output; keep that for the verdicts
     fake_platform.pretend(sys.argv[1] if len(sys.argv) > 1 else "cuda")
     inspect_models_here()
+    spare_texts()
     serve = Serve()
     for line in sys.stdin:
         question = json.loads(line)

@@ -27,7 +27,7 @@ DEGREES = (None, None, None, None, 1, 2, 4)
 ENV = (
     ("VLLM_WORKER_MULTIPROC_METHOD", ("spawn", "fork", "forkserver")),
     ("VLLM_USE_V2_MODEL_RUNNER", ("0", "1")),
-    ("VLLM_LOGGING_LEVEL", ("DEBUG", "INFO")),
+    ("VLLM_MEDIA_FETCH_MAX_RETRIES", ("0", "5")),
     ("VLLM_IMAGE_FETCH_TIMEOUT", ("5", "0")),
     ("VLLM_ATTENTION_BACKEND", ("FLASH_ATTN",)),
     ("NCCL_DEBUG", ("INFO",)),

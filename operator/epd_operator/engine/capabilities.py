@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import functools
+import heapq
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -131,9 +133,19 @@ def canonical_spelling(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `name`, or None where nothing is like it."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    """The known name that is most like `name`, or None where nothing is like it.
+
+    Only those that share most pairs of letters are compared closely: that is slow, and a release has 700 flags.
+    """
+    wanted = _pairs(name)
+    likely = heapq.nlargest(8, known, key=lambda other: len(wanted & _pairs(other)) / (len(other) + 1))
+    found = difflib.get_close_matches(name, likely, n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _pairs(name: str) -> frozenset[str]:
+    return frozenset(map("".join, itertools.pairwise(name)))
 
 
 def known_minors() -> tuple[tuple[int, int], ...]:

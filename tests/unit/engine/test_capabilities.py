@@ -1,3 +1,5 @@
+import difflib
+
 import pytest
 
 from epd_operator.engine.capabilities import Bounds, canonical_spelling, capabilities, known_minors, nearest
@@ -95,3 +97,12 @@ def test_nearest_needs_a_likeness() -> None:
 )
 def test_bounds(bounds: Bounds, value: float, limit: str | None) -> None:
     assert bounds.broken_by(value) == limit
+
+
+def test_nearest_finds_what_a_close_look_at_every_flag_would_find() -> None:
+    known = capabilities(NEWEST).spellings
+    misspelled = [flag[:6] + flag[7:] for flag in sorted(known)[::30] if len(flag) > 8]
+    assert len(misspelled) > 15
+    assert {word: nearest(word, known) for word in misspelled} == {
+        word: difflib.get_close_matches(word, known, n=1)[0] for word in misspelled
+    }

@@ -87,14 +87,12 @@ SECRET = ("--api-key",)
 )
 def args_clash(wiring: Wiring) -> Iterator[Broken]:
     """A flag of the wiring among the user's, however it is spelled."""
-    seen: set[str] = set()
     for role, instance in wiring.instances.items():
         wired = wired_flags(wiring, role)
         for name, index, value in _written(instance):
             path, owner = instance.arg_paths[index], OWNED.get(name)
-            if owner is None or path in seen:
+            if owner is None:
                 continue
-            seen.add(path)
             place = str(role) if path.startswith(f"spec.{role}") else "<role>"
             own = wired.get(name)
             sets = f" (the operator writes {' '.join(own.words)[:160]})" if own else ""

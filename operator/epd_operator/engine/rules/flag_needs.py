@@ -173,17 +173,15 @@ NEEDS = (
 )
 def need(wiring: Wiring) -> Iterator[Broken]:
     """A flag without the one that it needs."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         values = instance.args.values
         for wanted in NEEDS:
             given = instance.args.last(wanted.flag)
             if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
                 continue
-            path = instance.arg_path(given)
-            if path not in seen and not _has_problem(instance, given.index):
-                seen.add(path)
-                yield Broken(path, instance.written(given), f"{wanted.message} (vLLM refuses to start)", wanted.remedy)
+            if not _has_problem(instance, given.index):
+                message = f"{wanted.message} (vLLM refuses to start)"
+                yield Broken(instance.arg_path(given), instance.written(given), message, wanted.remedy)
 
 
 def _applies(wanted: Need, release: Release | None) -> bool:
@@ -211,20 +209,17 @@ def _has_problem(instance: Instance, index: int) -> bool:
 )
 def tool_parser_unknown(wiring: Wiring) -> Iterator[Broken]:
     """A parser that is neither registered nor brought by a plugin."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         given, name = instance.args.last("--tool-call-parser"), instance.user_value("--tool-call-parser")
         flag = wiring.capabilities.flag("--tool-call-parser")
         if given is None or flag is None or not name or name in flag.names:
             continue
-        path = instance.arg_path(given)
         plugin = instance.user_value("--tool-parser-plugin")
-        if instance.user_value("--enable-auto-tool-choice") and not plugin and path not in seen:
-            seen.add(path)
+        if instance.user_value("--enable-auto-tool-choice") and not plugin:
             near = nearest(name, flag.names)
             message = f"vLLM {wiring.release} has no such tool parser (vLLM refuses to start)"
             remedy = f"write {near}" if near else "use one that the release has, or --tool-parser-plugin"
-            yield Broken(path, instance.written(given), message, remedy)
+            yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
 
 
 RULES = (need, tool_parser_unknown)

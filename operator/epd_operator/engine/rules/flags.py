@@ -15,15 +15,12 @@ PARSER = "vLLM utils/argparse_utils.py and engine/arg_utils.py, each release; as
 
 
 def _problems(wiring: Wiring, kinds: Collection[str]) -> Iterator[tuple[str, ArgumentProblem, Instance]]:
-    """Problems of some kinds, each place once: engine.args are part of every role's line."""
-    seen: set[str] = set()
+    """Problems of some kinds, each with its place and its instance."""
     for instance in wiring.instances.values():
         for problem in instance.args.problems:
-            path = instance.arg_path(problem)
             owned = problem.flag is not None and problem.flag.name in OWNED
-            if problem.kind in kinds and path not in seen and not owned:
-                seen.add(path)
-                yield path, problem, instance
+            if problem.kind in kinds and not owned:
+                yield instance.arg_path(problem), problem, instance
 
 
 @rule(
@@ -139,13 +136,10 @@ def _written(instance: Instance, problem: ArgumentProblem) -> str:
 
 def _configs(wiring: Wiring, *, ignored: bool) -> Iterator[tuple[str, str]]:
     """Every --config, by whether vLLM reads the file: only where the flag is a word of its own."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         for given in instance.args.all("--config"):
-            path = instance.arg_path(given)
-            if ("=" in instance.words[given.index]) is ignored and path not in seen:
-                seen.add(path)
-                yield path, instance.written(given)
+            if ("=" in instance.words[given.index]) is ignored:
+                yield instance.arg_path(given), instance.written(given)
 
 
 @rule(
@@ -189,16 +183,12 @@ def config_unchecked(wiring: Wiring) -> Iterator[Broken]:
 )
 def deprecated(wiring: Wiring) -> Iterator[Broken]:
     """A flag that the release still takes and warns about."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         for given in instance.args.arguments:
-            words, path = wiring.capabilities.deprecated.get(given.name), instance.arg_path(given)
-            if words is not None and path not in seen:
-                seen.add(path)
-                said = words.replace(". ", "; ").rstrip(".")
-                yield Broken(
-                    path, instance.written(given), f"vLLM {wiring.release} says: {said}", "replace or remove it"
-                )
+            words = wiring.capabilities.deprecated.get(given.name)
+            if words is not None:
+                message = f"vLLM {wiring.release} says: {words.replace('. ', '; ').rstrip('.')}"
+                yield Broken(instance.arg_path(given), instance.written(given), message, "replace or remove it")
 
 
 @rule(
@@ -211,14 +201,10 @@ def deprecated(wiring: Wiring) -> Iterator[Broken]:
 )
 def asks_for_help(wiring: Wiring) -> Iterator[Broken]:
     """-h or --help."""
-    seen: set[str] = set()
+    message = "vLLM prints its flags and ends, again and again, without an error"
     for instance in wiring.instances.values():
         for given in instance.args.all("--help"):
-            path = instance.arg_path(given)
-            if path not in seen:
-                seen.add(path)
-                message = "vLLM prints its flags and ends, again and again, without an error"
-                yield Broken(path, instance.written(given), message, "remove it")
+            yield Broken(instance.arg_path(given), instance.written(given), message, "remove it")
 
 
 RULES = (unknown, malformed, value, asks_for_help, config_ignored, config_unchecked, deprecated)

@@ -216,12 +216,10 @@ def encoder_replaces_uuids(wiring: Wiring) -> Iterator[Broken]:
 )
 def encoder_graph_wrong_output(wiring: Wiring) -> Iterator[Broken]:
     """cudagraph_mm_encoder in the compilation options."""
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         options = instance.user_value("--compilation-config")
         place = _given(instance, "--compilation-config")
-        if place and place[0] not in seen and isinstance(options, dict) and options.get("cudagraph_mm_encoder"):
-            seen.add(place[0])
+        if place and isinstance(options, dict) and options.get("cudagraph_mm_encoder"):
             message = f"in vLLM {wiring.release} cudagraph_mm_encoder may give embeddings that are not numbers"
             yield Broken(*place, message, "remove cudagraph_mm_encoder, or use vLLM 0.31 or later")
 

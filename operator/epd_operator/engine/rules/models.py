@@ -128,17 +128,14 @@ def heads_not_divisible(wiring: Wiring) -> Iterator[Broken]:
 def context_too_long(wiring: Wiring) -> Iterator[Broken]:
     """A longer context than the model's, where that is known."""
     context = wiring.model.context
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         length, given = instance.user_value("--max-model-len"), instance.args.last("--max-model-len")
         allowed = instance.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN")
         if context is None or given is None or not isinstance(length, int) or length <= context:
             continue
-        path = instance.arg_path(given)
-        if path not in seen and not (allowed and allowed.variable.value == "1"):
-            seen.add(path)
+        if not (allowed and allowed.variable.value == "1"):
             message = f"the model's longest sequence is {context} tokens (vLLM refuses to start)"
-            yield Broken(path, instance.written(given), message, f"lower it to {context} or less")
+            yield Broken(instance.arg_path(given), instance.written(given), message, f"lower it to {context} or less")
 
 
 @rule(

@@ -23,16 +23,11 @@ def _devices(wiring: Wiring) -> Iterator[tuple[str, str, Any, Instance]]:
     """Where a device is named in the options: path, as written, the device, the instance."""
     if not wiring.takes_media:
         return  # vLLM does not look at the options of a model without media
-    seen: set[str] = set()
     for instance in wiring.instances.values():
         options = instance.user_value(FLAG)
         given = instance.args.last(FLAG)
-        if given is None or not isinstance(options, dict) or options.get("device") is None:
-            continue
-        path = instance.arg_path(given)
-        if path not in seen:
-            seen.add(path)
-            yield path, instance.written(given), options["device"], instance
+        if given is not None and isinstance(options, dict) and options.get("device") is not None:
+            yield instance.arg_path(given), instance.written(given), options["device"], instance
 
 
 def _kind_of(device: Any) -> str | None:
@@ -72,14 +67,11 @@ def device_invalid(wiring: Wiring) -> Iterator[Broken]:
 )
 def device_off_encoder(wiring: Wiring) -> Iterator[Broken]:
     """The accelerator, named on an instance that also runs the language model."""
-    for path, written, device, first in _devices(wiring):
-        affected = [first] if path.startswith(f"spec.{first.role}.") else list(wiring.instances.values())
-        for instance in affected:
-            kind = _kind_of(device)
-            if instance.ec_role != "ec_producer" and kind == instance.torch_device and kind != "cpu":
-                message = f"{instance.role} instances also run the language model on it (vLLM refuses to start)"
-                yield Broken(path, written, message, "remove device, or set encode.preprocessing.device instead")
-                break
+    for path, written, device, instance in _devices(wiring):
+        kind = _kind_of(device)
+        if instance.ec_role != "ec_producer" and kind == instance.torch_device and kind != "cpu":
+            message = f"{instance.role} instances also run the language model on it (vLLM refuses to start)"
+            yield Broken(path, written, message, "remove device, or set encode.preprocessing.device instead")
 
 
 @rule(

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -60,6 +60,9 @@ docs: venv ## write the generated pages of docs/
 
 conformance-sweep: venv ## random objects before the operator and every real vLLM: SEED=1 N=3000 (half an hour a release)
 	$(BIN)/python -m tests.conformance.sweep --seed $(or $(SEED),1) --count $(or $(N),3000)
+
+rule-mutations: venv ## take each rule out and move its releases: the rules' cases must notice
+	$(BIN)/python -m tests.unit.rules.mutations
 
 bench-verdict: venv ## CPU time of the verdict on one object in a warm process
 	$(BIN)/python -m benchmarks.verdict

@@ -2,6 +2,10 @@
 
 from tests.unit.rules.case import Breaks, Case, Spares
 
+_CONNECTOR = "spec.transfer.embeddings.connector"
+_OLD, _FIRST = "engine: {version: 0.29.0}", "engine: {version: 0.30.0}"
+"""The last release in which it moves nothing, and the first in which it does."""
+_ECCPU = "transfer: {embeddings: {connector: ECCPUConnector}}"
 _EXTRA = "spec.transfer.embeddings.extraConfig"
 _BYTES = "transfer: {embeddings: {extraConfig: {ec_cpu_bytes: "
 _16GI = "transfer: {embeddings: {cacheSize: 16Gi}}"
@@ -13,10 +17,12 @@ CASES = (
         (
             Breaks(
                 "{engine: {version: 0.29.1}, transfer: {embeddings: {connector: ECCPUConnector}}}",
-                "spec.transfer.embeddings.connector",
+                _CONNECTOR,
                 "ECCPUConnector",
                 remedy="0.30",
             ),
+            Breaks(f"{_OLD}\ndevice: {{type: CPU}}\n{_ECCPU}", _CONNECTOR, "ECCPUConnector"),
+            Breaks(f"{_OLD}\nencode: {{parallelism: {{data: 2}}}}\n{_ECCPU}", _CONNECTOR, "ECCPUConnector"),
         ),
         (Spares("{engine: {version: 0.30.0}, transfer: {embeddings: {connector: ECCPUConnector}}}"),),
     ),
@@ -28,12 +34,20 @@ CASES = (
                 f"{_EXTRA}.ec_enable_nixl",
                 False,
             ),
+            Breaks(
+                f"{_FIRST}\ntransfer: {{embeddings: {{extraConfig: {{ec_enable_nixl: false}}}}}}",
+                f"{_EXTRA}.ec_enable_nixl",
+                False,
+            ),
         ),
         (Spares("transfer: {embeddings: {extraConfig: {ec_enable_nixl: true}}}"),),
     ),
     Case(
         "eccpu-data-parallel",
-        (Breaks("encode: {parallelism: {data: 2}}", "spec.encode.parallelism.data", 2),),
+        (
+            Breaks("encode: {parallelism: {data: 2}}", "spec.encode.parallelism.data", 2),
+            Breaks(f"{_FIRST}\nencode: {{parallelism: {{data: 2}}}}", "spec.encode.parallelism.data", 2),
+        ),
         (
             Spares("decode: {parallelism: {data: 2}}"),
             Spares(
@@ -111,12 +125,13 @@ CASES = (
         "eccpu-on-cpu",
         (
             Breaks(
-                "engine: {version: 0.32.0}\ndevice: {type: CPU}\ntransfer: {embeddings: {connector: ECCPUConnector}}",
-                "spec.transfer.embeddings.connector",
+                f"engine: {{version: 0.32.0}}\ndevice: {{type: CPU}}\n{_ECCPU}",
+                _CONNECTOR,
                 "ECCPUConnector",
                 remedy="ECExampleConnector",
             ),
+            Breaks(f"{_FIRST}\ndevice: {{type: CPU}}\n{_ECCPU}", _CONNECTOR, "ECCPUConnector"),
         ),
-        (Spares("prefill: {}\ntransfer: {embeddings: {connector: ECCPUConnector}}"),),
+        (Spares(f"prefill: {{}}\n{_ECCPU}"), Spares(f"device: {{type: CPU}}\n{_ECCPU}")),
     ),
 )

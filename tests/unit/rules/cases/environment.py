@@ -70,6 +70,7 @@ CASES = (
         (
             Spares("decode: {env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '1'}]}"),
             Spares(_V2.format(0)),
+            Spares(_V2.replace("0.32.0", "0.33.0").format(1)),
         ),
     ),
     Case(

@@ -36,6 +36,12 @@ CASES = (
                 "spec.transfer.kv.extraConfig[kv.lease]",
                 3,
             ),
+            Breaks(
+                "engine: {version: 0.30.0}\nencode: {args: [--enable-lora]}\ntransfer: {embeddings: "
+                "{connector: ECMooncakeConnector, extraConfig: {cross_encoder_cache: true}}}",
+                "spec.transfer.embeddings.extraConfig.cross_encoder_cache",
+                True,
+            ),
         ),
         (
             Spares("transfer: {embeddings: {extraConfig: {consumer_ack_timeout_s: 3}}}"),

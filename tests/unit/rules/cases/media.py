@@ -51,6 +51,7 @@ CASES = (
         (
             Breaks(_args("encode", _IO), _ENCODE, _IO, remedy="engine.args"),
             Breaks(_args("decode", _IO), _DECODE, _IO),
+            Breaks(_args("decode", _IO, "0.30.0"), _DECODE, _IO),
             Breaks("prefill: {args: ['" + _IO + "']}", "spec.prefill.args[0]", _IO),
         ),
         (
@@ -69,7 +70,10 @@ CASES = (
     ),
     Case(
         "trust-differs",
-        (Breaks(_args("decode", "--trust-request-mm-kwargs"), _DECODE, "--trust-request-mm-kwargs"),),
+        (
+            Breaks(_args("decode", "--trust-request-mm-kwargs"), _DECODE, "--trust-request-mm-kwargs"),
+            Breaks(_args("decode", "--trust-request-mm-kwargs", "0.31.0"), _DECODE, "--trust-request-mm-kwargs"),
+        ),
         (Spares("engine: {args: [--trust-request-mm-kwargs]}"),),
     ),
     Case(

@@ -19,7 +19,10 @@ def _model(architecture: str, version: str = "0.33.0") -> str:
 CASES = (
     Case(
         "text-model-encoder",
-        (Breaks(_model("Qwen2ForCausalLM"), _ARCHITECTURE, "Qwen2ForCausalLM", remedy="remove encode"),),
+        (
+            Breaks(_model("Qwen2ForCausalLM"), _ARCHITECTURE, "Qwen2ForCausalLM", remedy="remove encode"),
+            Breaks(_model("Qwen2ForCausalLM", "0.29.0") + _OLD, _ARCHITECTURE, "Qwen2ForCausalLM"),
+        ),
         (Spares(_model("Qwen2ForCausalLM") + "encode: <absent>"), Spares(_QWEN)),
     ),
     Case(

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy bench-operator
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -99,6 +99,9 @@ soak: venv ## 20 minutes of random failures before the proxy
 
 bench-proxy: venv ## what the proxy costs, beside nginx where it is installed
 	$(BIN)/python benchmarks/proxy/bench.py
+
+bench-operator: venv ## what the operator costs for N objects on a real API server: N="20 100" [LWS=checkout of kubernetes-sigs/lws]
+	$(BIN)/python -m benchmarks.operator --n $(or $(N),20 100) $(if $(LWS),--lws $(LWS))
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

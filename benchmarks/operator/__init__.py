@@ -1,0 +1,1 @@
+"""What an operator costs on a real API server."""

@@ -1,90 +1,107 @@
 """Templates in which nothing that a user wrote can leave its place.
 
-Every `{{ expression }}` comes out as JSON, which is YAML: the environment does it, no template can forget it. A name
-that the context lacks is an error, never an empty string.
+No `{{ expression }}` is ever read as YAML: a mark stands in its place while the template is read, and then its value
+takes the mark's place. The environment does it, no template can forget it. A name that the context lacks is an error,
+never an empty string.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined, pass_context
+from jinja2.runtime import Context
 from pydantic import BaseModel
 
-_NOT_ASCII = re.compile(r"[^ -~]")
-_MAX_PLAIN_KEY = 512
-"""libyaml finds the colon after a key only within 1024 characters, unless the key is marked by a question mark."""
+_MARK = "\ue000"
+"""Begins what stands in a value's place: a character for private use, which no template has."""
+_VALUES = "values_of_this_filling"
+_HALF = re.compile("[\ud800-\udfff]")
 
 
-def to_yaml(value: Any) -> str:
-    """A value as JSON on one line, in such ASCII that every YAML parser reads back the same.
+def plain(value: Any) -> Any:
+    """A value as JSON has it, in containers of its own.
 
     Raises TypeError or ValueError for what JSON cannot say, UndefinedError for a name that the context lacks.
     """
     if isinstance(value, str):
-        return _quoted(value)
-    if value is None or isinstance(value, bool | int):
-        return json.dumps(value)
+        return _text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, float):
-        return _float(value)
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is no JSON number")
+        return value
     if isinstance(value, BaseModel):
-        return to_yaml(value.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return plain(value.model_dump(mode="json", by_alias=True, exclude_none=True))
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)}: {to_yaml(item)}" for key, item in value.items()) + "}"
+        return {_key(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(to_yaml, value)) + "]"
+        return [plain(item) for item in value]
     if isinstance(value, Undefined):
         str(value)  # raises, with the name that is missing
     raise TypeError(f"{type(value).__name__} has no place in a manifest")
 
 
-def _quoted(text: str) -> str:
-    return _NOT_ASCII.sub(_escaped, json.dumps(text, ensure_ascii=False))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """YAML does not join JSON's pairs of surrogates, so a character beyond U+FFFF is written whole."""
-    code = ord(found[0])
-    if 0xD800 <= code <= 0xDFFF:
-        raise ValueError(f"U+{code:04X} is half a character and no text")
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
-
-def _float(value: float) -> str:
-    """YAML 1.1 takes 1e+16 for a text: its floats have a point."""
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
-    mantissa, exponent, power = repr(value).partition("e")
-    return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+def _text(value: str) -> str:
+    if half := _HALF.search(value):
+        raise ValueError(f"U+{ord(half[0]):04X} is half a character and no text")
+    return str.__str__(value)  # without the class that it may have
 
 
 def _key(key: Any) -> str:
     if not isinstance(key, str):
         raise TypeError(f"{key!r} is no key: keys are text")
-    return f"? {_quoted(key)} " if len(key) > _MAX_PLAIN_KEY else _quoted(key)
+    return _text(key)
+
+
+@pass_context
+def _held(context: Context, value: Any) -> str:
+    """Keep a value, and leave a mark."""
+    values: list[Any] = context[_VALUES]
+    values.append(plain(value))
+    return f'"{_MARK}{len(values) - 1}"'
 
 
 @cache
 def _environment() -> Environment:
-    # Autoescaping is for HTML; here `finalize` turns every value into JSON.
+    # Autoescaping is for HTML; here `finalize` keeps every value out of the text.
     return Environment(  # noqa: S701
         loader=PackageLoader("epd_operator.manifests"),
         undefined=StrictUndefined,
-        finalize=to_yaml,
+        finalize=_held,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
 
 
+@lru_cache(maxsize=256)
+def _shape(text: str) -> Any:
+    """The template as read, with marks: the same for all objects that took the same branches."""
+    return yaml.load(text, Loader=yaml.CSafeLoader)
+
+
+def _filled(shape: Any, values: list[Any]) -> Any:
+    if isinstance(shape, dict):
+        return {_filled(key, values): _filled(item, values) for key, item in shape.items()}
+    if isinstance(shape, list):
+        return [_filled(item, values) for item in shape]
+    if isinstance(shape, str) and shape.startswith(_MARK):
+        return values[int(shape[len(_MARK) :])]
+    return shape
+
+
 def fill(file: str, /, **context: Any) -> dict[str, Any]:
     """Fill a template of the package and read the one object that it describes."""
-    text = _environment().get_template(file).render(**context)
-    found = yaml.load(text, Loader=yaml.CSafeLoader)
+    values: list[Any] = []
+    text = _environment().get_template(file).render(context, **{_VALUES: values})
+    found = _filled(_shape(text), values)
     if not isinstance(found, dict):
         raise TypeError(f"template {file} does not describe an object")
     return found

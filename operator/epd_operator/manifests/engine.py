@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 from epd_operator.api.pod import Resources
+from epd_operator.api.role import Role
 from epd_operator.plan.plan import RolePlan
 
 STALE = ("vllm_*", "VLLM_*", "psm_*", "sem.*", "torch_*", "nccl-*", "ucx_*")
@@ -16,12 +17,16 @@ _LITERAL_FLAGS = frozenset({"--served-model-name", "--revision"})
 def start_script(role: RolePlan) -> str:
     """Shell text that clears what a killed engine left, makes its directories and becomes `vllm serve` with "$@".
 
-    A shared directory that cannot be written ends the container with the shell's own words; vLLM would start, and
-    fail each request.
+    A shared directory that an encoder cannot write to, or whose volume is full, ends the container with the words of
+    the command that failed; vLLM would start, and fail each request.
     """
     stale = " ".join(f"/dev/shm/{pattern}" for pattern in STALE)  # noqa: S108  (it is what is cleaned)
     directories = " ".join(('"$HOME"', *map(shlex.quote, role.directories)))
-    return f'rm -rf {stale} && mkdir -p {directories} && exec vllm serve "$@"'
+    script = f"rm -rf {stale} && mkdir -p {directories}"
+    if role.role is Role.ENCODE:
+        for directory in map(shlex.quote, role.directories):
+            script += f' && cp /proc/version {directory}/."$HOSTNAME" && rm {directory}/."$HOSTNAME"'
+    return f'{script} && exec vllm serve "$@"'
 
 
 def arguments(role: RolePlan) -> list[str]:

@@ -63,7 +63,7 @@ def started(command: list[str], args: list[str], root: Path) -> subprocess.Compl
     vllm.write_text('#!/bin/sh\nprintf "%s\\0" "$0" "$@"\n')
     vllm.chmod(0o755)
     script = command[2].replace("/dev/shm", str(root / "shm")).replace("/var/lib", str(root / "lib"))
-    env = {"PATH": f"{root}/bin:/usr/bin:/bin", "HOME": str(root / "cache" / "home")}
+    env = {"PATH": f"{root}/bin:/usr/bin:/bin", "HOME": str(root / "cache" / "home"), "HOSTNAME": "pod"}
     run = [command[0], command[1], script, *command[3:], *args]
     return subprocess.run(run, env=env, capture_output=True, text=True, check=False)
 
@@ -83,7 +83,8 @@ def test_the_command_cleans_up_makes_directories_and_becomes_vllm(tmp_path: Path
     assert {path.name for path in shm.iterdir()} == {"theirs", "my_vllm_1"}
     assert (tmp_path / "cache" / "home").is_dir()
     revision = one(rendered(encode={}, transfer=SHARED), "Service", "encode")["metadata"]["labels"]["epd.dev/revision"]
-    assert (tmp_path / "lib" / "epd" / "embeddings" / "a" / revision).is_dir()
+    directory = tmp_path / "lib" / "epd" / "embeddings" / "a" / revision
+    assert list(directory.iterdir()) == []
 
 
 def test_a_shared_directory_that_cannot_be_made_ends_the_container_with_words(tmp_path: Path) -> None:
@@ -94,6 +95,19 @@ def test_a_shared_directory_that_cannot_be_made_ends_the_container_with_words(tm
     assert done.returncode != 0
     assert "/lib/epd" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(("role", "starts"), [("encode", False), ("decode", True)])
+def test_a_full_volume_ends_who_writes_there_and_not_who_reads(tmp_path: Path, role: str, *, starts: bool) -> None:
+    objects = rendered(encode={}, transfer=SHARED)
+    revision = one(objects, "Service", "encode")["metadata"]["labels"]["epd.dev/revision"]
+    directory = tmp_path / "lib" / "epd" / "embeddings" / "a" / revision
+    directory.mkdir(parents=True)
+    (directory / ".pod").symlink_to("/dev/full")  # who writes there is told that no space is left
+    found = container(objects, role)
+    done = started(found["command"], [], tmp_path)
+    assert (done.returncode == 0) == starts
+    assert ("No space left on device" in done.stderr) != starts
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from epd_proxy.members import Member, Members
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_ROLE: Final = "epd.dev/role"
 LABEL_REVISION: Final = "epd.dev/revision"
+LABEL_TRAFFIC: Final = "epd.dev/traffic"
+"""On the slices of a revision's decoders; "false" where it gets no new requests. Absent where it does."""
 LABEL_VERSION: Final = "epd.dev/engine-version"
 LABEL_EMBEDDINGS: Final = "epd.dev/embeddings-connector"
 LABEL_KV: Final = "epd.dev/kv-connector"
@@ -87,6 +89,7 @@ class Watcher:
             self._apply()
 
     def _apply(self) -> None:
+        self._fleet.close(closed_in(self._slices.values()))
         self._members.set(members_of(self._slices.values()))
         roles = roles_of(self._slices.values())
         for revision in self._revisions - roles.keys():
@@ -103,6 +106,16 @@ def roles_of(slices: Iterable[dict[str, Any]]) -> dict[str, set[Role]]:
         known = _role_and_revision(slice_)
         if known:
             out.setdefault(known[1], set()).add(known[0])
+    return out
+
+
+def closed_in(slices: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the revisions that get no new requests. A Service may have several slices: the first that says it does."""
+    out = set()
+    for slice_ in slices:
+        known = _role_and_revision(slice_)
+        if known and _labels(slice_).get(LABEL_TRAFFIC) == "false":
+            out.add(known[1])
     return out
 
 

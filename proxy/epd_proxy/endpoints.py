@@ -117,8 +117,11 @@ class Fleet:
         self.required = frozenset(required)
         self.revisions: dict[str, Revision] = {}
         self.serving: tuple[Revision, ...] = ()
-        """Complete revisions."""
+        """Complete revisions that may get new requests."""
         self.on_change: Callable[[], None] | None = None
+        self._closed: frozenset[str] = frozenset()
+        self._weights: list[float] = []
+        """Of each that serves: what it can carry of all that can be carried; the scarcest role decides."""
         self._was_ready = False
         self._pick = random.Random()  # noqa: S311  spreads load, keeps no secret
 
@@ -158,22 +161,29 @@ class Fleet:
             del self.revisions[revision]
         self.refresh()
 
+    def close(self, revisions: Iterable[str]) -> None:
+        """Say which revisions get no new requests; what they have begun goes on."""
+        self._closed = frozenset(revisions)
+        self.refresh()
+
     def refresh(self) -> None:
         """Derive what serves, after any change of a state."""
         for revision in self.revisions.values():
             revision.refresh()
-        self.serving = tuple(r for r in self.revisions.values() if r.complete)
+        self.serving = tuple(r for r in self.revisions.values() if r.complete and r.name not in self._closed)
+        up = {role: sum(len(r.usable[role]) for r in self.serving) for role in Role}
+        self._weights = [min(len(r.usable[role]) / up[role] for role in r.roles) for r in self.serving]
         if self.on_change:
             self.on_change()
 
     def pick(self) -> Revision | None:
-        """Return a complete revision, in proportion to the engines that decode in it."""
+        """Return a complete revision that is not closed, in proportion to what each can carry."""
         serving = self.serving
         if len(serving) == 1:
             return serving[0]
         if not serving:
             return None
-        return self._pick.choices(serving, [len(r.usable[Role.DECODE]) for r in serving])[0]
+        return self._pick.choices(serving, self._weights)[0]
 
     def status_json(self, *, ready: bool) -> bytes:
         """Return what /health shows: each engine with its state and the reason."""

@@ -11,17 +11,20 @@ import pytest
 
 from epd_proxy import discovery
 from epd_proxy.config import Discovery, Role
-from epd_proxy.discovery import Watcher, members_of, roles_of
+from epd_proxy.discovery import Watcher, closed_in, members_of, roles_of
 from epd_proxy.endpoints import State
 from epd_proxy.kube import ApiServer, KubeClient, KubeError
 from tests.proxy.api_server import FakeApiServer
 from tests.proxy.conftest import Deploy
 from tests.proxy.deployment import Deployment
 from tests.simulator.engine import Engine
+from tests.simulator.faults import Mode
 from tests.simulator.requests import chat, data_url, image, new_mark
 
 
-def slice_of(role: str, *engines: Engine, revision: str = "r1", **conditions: bool) -> dict[str, Any]:
+def slice_of(
+    role: str, *engines: Engine, revision: str = "r1", traffic: str | None = None, **conditions: bool
+) -> dict[str, Any]:
     world = engines[0].world if engines else None
     labels = {
         "app.kubernetes.io/instance": "demo",
@@ -29,6 +32,8 @@ def slice_of(role: str, *engines: Engine, revision: str = "r1", **conditions: bo
         "epd.dev/revision": revision,
         "epd.dev/engine-version": f"{world.minor}.0" if world else "0.33.0",
     }
+    if traffic is not None:
+        labels["epd.dev/traffic"] = traffic
     conditions = {"ready": True, "serving": True, "terminating": False, **conditions}
     # Engines of a test differ by port where pods differ by address, hence one slice for each.
     return {
@@ -138,6 +143,44 @@ async def test_a_revision_that_lacks_a_role_does_not_serve(discovered: Discovere
     assert "old" not in proxy.core.fleet.revisions
 
 
+async def test_a_closed_revision_gets_no_new_requests_and_ends_what_it_began(discovered: Discovered) -> None:
+    proxy = discovered.proxy
+    old, new = (
+        (proxy.engines["encode"][0], proxy.engines["decode"][0]),
+        (
+            proxy.engines["encode"][1],
+            proxy.engines["decode"][1],
+        ),
+    )
+    for engine in old:
+        discovered.show(engine, revision="old")
+    discovered.show(new[0], revision="new")
+    discovered.show(new[1], revision="new", traffic="false")
+    await discovered.until_used(*old, *new)
+    assert [r.name for r in proxy.core.fleet.serving] == ["old"]
+    for _ in range(10):
+        mark = new_mark()
+        assert (await proxy.post(chat(mark, image(data_url(mark))))).status == 200
+    assert {r.engine for r in proxy.world.by("decode")} == {old[1].number}
+    proxy.fault("encode", Mode.SLOW, 3000, count=1)  # the request is at the encoder, and has yet to find a decoder
+    mark = new_mark()
+    begun = asyncio.create_task(proxy.post(chat(mark, image(data_url(mark)))))
+    await proxy.until(lambda: len(proxy.world.by("encode")) == 11)
+    discovered.show(new[1], revision="new")
+    discovered.show(old[1], revision="old", traffic="false")
+    await proxy.until(lambda: [r.name for r in proxy.core.fleet.serving] == ["new"])
+    assert not begun.done()
+    assert (await begun).status == 200
+    assert [r.engine for r in proxy.world.by("decode")][-1] == old[1].number
+    for _ in range(10):
+        mark = new_mark()
+        assert (await proxy.post(chat(mark, image(data_url(mark))))).status == 200
+    assert {r.engine for r in proxy.world.by("decode")[11:]} == {new[1].number}
+    discovered.show(new[1], revision="new", traffic="false")
+    await proxy.until(lambda: not proxy.core.fleet.ready)
+    assert (await proxy.post(chat(new_mark()))).status == 503
+
+
 async def test_changes_under_load(discovered: Discovered) -> None:
     proxy = discovered.proxy
     encoder = proxy.engines["encode"][0]
@@ -170,6 +213,12 @@ def test_another_version_than_the_service_says_is_refused() -> None:
     slices = [slice_of("decode", revision="a"), slice_of("encode", revision="a"), slice_of("decode", revision="b")]
     assert roles_of(slices) == {"a": {Role.DECODE, Role.ENCODE}, "b": {Role.DECODE}}
     assert members_of(slices) == []
+
+
+def test_one_slice_of_several_closes_a_revision() -> None:
+    slices = [slice_of("decode"), slice_of("decode", traffic="false"), slice_of("encode", revision="other")]
+    assert closed_in(slices) == {"r1"}
+    assert closed_in([slice_of("decode", traffic="true")]) == set()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ class Leadership:
     retry: float = 2.0
     """Seconds between the looks of one who waits."""
     clock: Callable[[], float] = time.monotonic
+    trouble: str = field(default="", init=False)
+    """Why the Lease could not be read or written the last time; empty if it could."""
     _held_until: float = field(default=0.0, init=False)
     _seen: tuple[str, str] = field(default=("", ""), init=False)
     """Holder and renewal time, as last read."""
@@ -48,10 +50,13 @@ class Leadership:
         """Wait until the Lease is held."""
         while True:
             try:
-                if await self._try():
+                held = await self._try()
+                self.trouble = ""
+                if held:
                     log.info("leading", lease=f"{self.namespace}/{self.name}", identity=self.identity)
                     return
             except ClusterError as error:
+                self.trouble = str(error)
                 log.warning("the lease cannot be read or written; trying again", error=str(error))
             await asyncio.sleep(self.retry)
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)  # CPU and memory
 Reader = Callable[[], float]
 
 RECONCILES = Histogram(
@@ -25,7 +26,6 @@ FINDINGS = Counter(
     ["rule", "severity"],
     registry=REGISTRY,
 )
-ADMISSIONS = Counter("epd_operator_admissions", "Answers of the webhook", ["verdict"], registry=REGISTRY)
 LEADER = Gauge("epd_operator_leader", "1 while this operator leads", registry=REGISTRY)
 
 

@@ -98,6 +98,7 @@ class _Process:
         self.leadership = leadership
         self.operator = operator
         self.stop = asyncio.Event()
+        self._working = False
 
     async def run(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -111,6 +112,7 @@ class _Process:
                     self.settings.address, self.settings.port, live=self._live, ready=self._ready, registry=REGISTRY
                 )
             if await self._lead():
+                self._working = True
                 await self._operate()
         finally:
             LEADER.set(0)
@@ -158,11 +160,15 @@ class _Process:
             kopf.stop()
 
     def _live(self) -> str:
-        stuck = self.operator.queue.stuck
-        return f"a reconcile does not end: {stuck}" if stuck else ""
+        return self.operator.queue.stuck if self._working else ""
 
     def _ready(self) -> str:
-        return ""
+        """Ready is who stands by for a Lease that it can read, and who leads and knows the cluster."""
+        if self.stop.is_set():
+            return "it was asked to stop"
+        if self._working:
+            return "; ".join(self.operator.world.unread())
+        return self.leadership.trouble
 
 
 async def _first(*parts: Callable[[], Coroutine[Any, Any, Any]]) -> bool:

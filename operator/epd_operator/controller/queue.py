@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -37,6 +38,8 @@ class WorkQueue:
     _running: dict[Key, float] = field(default_factory=dict, init=False)
     _failures: dict[Key, int] = field(default_factory=dict, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _ended: float = field(default=math.inf, init=False)
+    """When the last reconcile ended, at first when the work began."""
 
     def add(self, key: Key, after: float = 0.0) -> None:
         """Reconcile a key `after` seconds from now, or earlier if it is due earlier already."""
@@ -71,13 +74,18 @@ class WorkQueue:
         return not self._running and self.depth == 0
 
     @property
-    def stuck(self) -> list[Key]:
-        """Keys that are worked on for too long."""
+    def stuck(self) -> str:
+        """Why there is no progress; empty while there is, or nothing to do."""
         now = self.clock()
-        return [key for key, since in self._running.items() if now - since > STUCK_SECONDS]
+        hanging = [f"{namespace}/{name}" for (namespace, name), since in self._running.items() if _long(now - since)]
+        if hanging:
+            return f"a reconcile does not end: {', '.join(sorted(hanging))}"
+        waited = min(now - self._ended, self.age)
+        return f"nothing was reconciled for {waited:.0f} s, and {self.depth} objects wait" if _long(waited) else ""
 
     async def run(self) -> None:
         """Work for ever."""
+        self._ended = self.clock()
         async with asyncio.TaskGroup() as group:
             for _ in range(self.workers):
                 group.create_task(self._worker())
@@ -109,6 +117,7 @@ class WorkQueue:
                     self.add(key, again)
             finally:
                 del self._running[key]
+                self._ended = self.clock()
                 self._changed.set()
 
     async def _next(self) -> Key:
@@ -143,3 +152,7 @@ class WorkQueue:
                 # Not `wait_for`: in Python 3.11 it loses a cancellation that comes together with the event.
                 async with asyncio.timeout(wait):
                     await self._changed.wait()
+
+
+def _long(seconds: float) -> bool:
+    return seconds > STUCK_SECONDS

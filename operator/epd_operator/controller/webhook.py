@@ -18,7 +18,6 @@ from epd_operator.controller import kopf_setup
 from epd_operator.controller.admission import review
 from epd_operator.controller.certificates import CERTIFICATE, KEY
 from epd_operator.controller.kinds import EPD_DEPLOYMENTS
-from epd_operator.controller.metrics import ADMISSIONS
 from epd_operator.plan.settings import Settings as PlanSettings
 
 LOOK_SECONDS = 30.0
@@ -53,7 +52,7 @@ async def run_webhook(settings: WebhookSettings) -> None:
                 await files.fetch(api, credentials.namespace)
                 follower = asyncio.create_task(files.follow(api, credentials.namespace))
             registry = kopf_setup.new_registry(credentials)
-            kopf_setup.admit(registry, EPD_DEPLOYMENTS, lambda body, old: _counted(review(body, old, settings.plan)))
+            kopf_setup.admit(registry, EPD_DEPLOYMENTS, lambda body, old: review(body, old, settings.plan))
             options = kopf_setup.new_settings()
             options.admission.server = kopf.WebhookServer(
                 addr=settings.address, port=settings.port, certfile=str(files.certificate), pkeyfile=str(files.key)
@@ -63,11 +62,6 @@ async def run_webhook(settings: WebhookSettings) -> None:
             finally:
                 if follower is not None:
                     follower.cancel()
-
-
-def _counted(answer: tuple[list[str], list[str]]) -> tuple[list[str], list[str]]:
-    ADMISSIONS.labels("refused" if answer[0] else "allowed").inc()
-    return answer
 
 
 class _Files:

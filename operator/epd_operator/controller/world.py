@@ -97,6 +97,14 @@ class World:
         for informer in self._informers():
             await informer.synced.wait()
 
+    def unread(self) -> list[str]:
+        """Kinds of children that were not read yet or may not be, with the reason; nodes need not be readable."""
+        informers = [informer for informer in self._informers() if informer is not self.nodes]
+        told = {
+            i.resource.kind: str(i.refusal or "not read yet") for i in informers if i.refusal or not i.synced.is_set()
+        }
+        return [f"{kind}: {why}" for kind, why in sorted(told.items())]
+
     async def relist(self) -> None:
         """Read EPDDeployments and EPDRoleScales, for what the watches may have missed. Raises ClusterError."""
         informers: tuple[Informer[Any], ...] = (self.instances, self.scales)

@@ -11,6 +11,7 @@ import pytest
 from hack.cluster.access import Access
 from hack.cluster.kubectl import Kubectl, Object
 from tests.integration.eventually import eventually
+from tests.integration.operator.identity import Identity
 from tests.integration.operator.process import OperatorProcess
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -139,3 +140,9 @@ def vision(name: str = "vision", **spec: Any) -> Object:
             **spec,
         },
     }
+
+
+@pytest.fixture
+def identity(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Identity:
+    """A ServiceAccount in this test's namespace, so far without any rights."""
+    return Identity(kubectl, namespace, tmp_path)

@@ -156,7 +156,30 @@ async def test_age_and_stuck_follow_the_clock() -> None:
         await until(lambda: queue.depth == 1)
         now = 400.0
         assert queue.age == 400.0
-        assert queue.stuck == [A]
+        assert queue.stuck == "a reconcile does not end: n/a"
         gate.set()
         await until(lambda: queue.idle)
-    assert queue.stuck == []
+    assert not queue.stuck
+
+
+async def test_a_queue_whose_workers_do_nothing_is_stuck() -> None:
+    now = 0.0
+
+    async def work(key: Key) -> None:
+        raise AssertionError("no worker takes it")
+
+    queue = WorkQueue(work, workers=0, clock=lambda: now)
+
+    def stuck() -> str:
+        return queue.stuck
+
+    queue.add(A)
+    now = 1000.0
+    assert not stuck()  # the cluster is still being read
+    async with running(queue):
+        await asyncio.sleep(0)
+        assert not stuck()
+        now = 1301.0
+        assert stuck() == "nothing was reconciled for 301 s, and 1 objects wait"
+        queue.drop(A)
+        assert not stuck()

@@ -170,9 +170,9 @@ def _trace_context(request: Request) -> bytes:
     return out
 
 
-def no_engine(role: str) -> ProxyError:
+def no_engine(role: str, meaning: str = "try again soon") -> ProxyError:
     """Return the error for a request that no engine can serve now."""
-    return ProxyError(503, f"no {role} engine is ready; try again soon", retry_after=RETRY_AFTER)
+    return ProxyError(503, f"no {role} engine is ready; {meaning}", retry_after=RETRY_AFTER)
 
 
 def engine_error(error: EngineError) -> ProxyError:

@@ -99,7 +99,15 @@ class Revision:
     @property
     def complete(self) -> bool:
         """Whether each of its roles has an engine that is up."""
-        return Role.DECODE in self.roles and all(self.usable.get(role) for role in self.roles)
+        return self._has(self.roles)
+
+    @property
+    def text_only(self) -> bool:
+        """Whether it lacks an encoder and nothing else, such as while encoders are scaled to none."""
+        return not self.complete and self._has(self.roles - {Role.ENCODE})
+
+    def _has(self, roles: frozenset[Role]) -> bool:
+        return Role.DECODE in roles and all(self.usable.get(role) for role in roles)
 
     def refresh(self) -> None:
         """Derive what is usable from the states of the engines."""
@@ -117,7 +125,7 @@ class Fleet:
         self.required = frozenset(required)
         self.revisions: dict[str, Revision] = {}
         self.serving: tuple[Revision, ...] = ()
-        """Complete revisions that may get new requests."""
+        """Complete revisions that may get new requests; while there is none, those that can serve text."""
         self.on_change: Callable[[], None] | None = None
         self._closed: frozenset[str] = frozenset()
         self._weights: list[float] = []
@@ -127,7 +135,7 @@ class Fleet:
 
     @property
     def ready(self) -> bool:
-        """Whether a request can be served; at first only with all required roles, later with any complete revision."""
+        """Whether a request of text can be served; at first only by a revision in which all required roles exist."""
         if not self.serving:
             return False
         if not self._was_ready:
@@ -170,14 +178,15 @@ class Fleet:
         """Derive what serves, after any change of a state."""
         for revision in self.revisions.values():
             revision.refresh()
-        self.serving = tuple(r for r in self.revisions.values() if r.complete and r.name not in self._closed)
+        open_ = [r for r in self.revisions.values() if r.name not in self._closed]
+        self.serving = tuple(r for r in open_ if r.complete) or tuple(r for r in open_ if r.text_only)
         up = {role: sum(len(r.usable[role]) for r in self.serving) for role in Role}
-        self._weights = [min(len(r.usable[role]) / up[role] for role in r.roles) for r in self.serving]
+        self._weights = [min(len(r.usable[role]) / up[role] for role in r.roles if up[role]) for r in self.serving]
         if self.on_change:
             self.on_change()
 
     def pick(self) -> Revision | None:
-        """Return a complete revision that is not closed, in proportion to what each can carry."""
+        """Return a revision that serves, in proportion to what each can carry."""
         serving = self.serving
         if len(serving) == 1:
             return serving[0]

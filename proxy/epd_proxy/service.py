@@ -122,6 +122,8 @@ class Service:
             if item.url is not None:
                 self._core.policy.host(item.url)
         if items:
+            if not revision.complete:
+                raise no_engine(Role.ENCODE, "without it only text is served")
             self._name(request, items)
         self._walk(request, scanned, items, revision)
 

@@ -119,6 +119,22 @@ async def test_after_a_gap_all_is_listed_again(discovered: Discovered, gap: str)
     assert server.tokens[-1] == "second-token"
 
 
+async def test_encoders_scaled_to_none(discovered: Discovered) -> None:
+    proxy = discovered.proxy
+    encoder, decoder = proxy.engines["encode"][0], proxy.engines["decode"][0]
+    discovered.server.put(discovered.name(encoder), slice_of("encode"))
+    discovered.show(decoder)
+    await discovered.until_used(decoder)
+    await proxy.until(lambda: proxy.core.fleet.ready)
+    mark = new_mark()
+    assert (await proxy.post(chat(mark))).status == 200
+    assert (await proxy.post(chat(mark, image(data_url(mark))))).status == 503
+    assert len(proxy.world.by("decode")) == 1
+    discovered.show(encoder)
+    await discovered.until_used(encoder, decoder)
+    assert (await proxy.post(chat(mark, image(data_url(mark))))).status == 200
+
+
 async def test_a_revision_that_lacks_a_role_does_not_serve(discovered: Discovered) -> None:
     proxy = discovered.proxy
     encoder, decoder = proxy.engines["encode"][0], proxy.engines["decode"][0]
@@ -203,7 +219,7 @@ async def test_changes_under_load(discovered: Discovered) -> None:
         discovered.server.delete(discovered.name(decoder))
         await asyncio.sleep(0.02)
         discovered.show(decoder)
-        await asyncio.sleep(0.02)
+        await discovered.until_used(encoder, *decoders)
     await asyncio.gather(*clients)
     assert set(statuses) == {200}
     assert len(statuses) == 160

@@ -355,13 +355,31 @@ async def test_an_engine_that_ends_is_ejected_and_taken_back(deploy: Deploy) -> 
     await proxy.until(lambda: all(e.state.value == "up" for e in proxy.core.fleet.endpoints()))
 
 
-async def test_without_an_engine_of_a_role_the_proxy_is_not_ready(deploy: Deploy) -> None:
-    proxy = await deploy(encoders=1)
-    await proxy.engines["encode"][0].stop()
+@pytest.mark.parametrize("role", ["prefill", "decode"])
+async def test_without_an_engine_of_a_role_the_proxy_is_not_ready(deploy: Deploy, role: str) -> None:
+    proxy = await deploy("E+P+D")
+    await proxy.engines[role][0].stop()
     await proxy.until(lambda: not proxy.core.fleet.ready)
     assert (await proxy.get("/health")).status == 503
     answer = await proxy.post(chat(new_mark()))
     assert (answer.status, "retry-after" in answer.headers) == (503, True)
+
+
+@pytest.mark.parametrize("topology", ["E+PD", "E+P+D"])
+async def test_without_an_encoder_text_is_served_and_media_are_not(deploy: Deploy, topology: str) -> None:
+    proxy = await deploy(topology, encoders=1)
+    (encoder,) = proxy.engines["encode"]
+    await encoder.stop()
+    await proxy.until(lambda: not any(revision.complete for revision in proxy.core.fleet.serving))
+    assert (await proxy.get("/health")).status == 200
+    mark = new_mark()
+    assert mark in (await proxy.post(chat(mark))).text
+    answer = await proxy.post(chat(mark, image(data_url(mark))))
+    assert (answer.status, "retry-after" in answer.headers) == (503, True)
+    assert answer.error["message"] == "no encode engine is ready; without it only text is served"
+    await encoder.start()
+    await proxy.until(lambda: all(revision.complete for revision in proxy.core.fleet.serving))
+    assert mark in (await proxy.post(chat(mark, image(data_url(mark))))).text
 
 
 async def test_a_clients_bad_requests_eject_nothing(deploy: Deploy) -> None:

@@ -1,5 +1,6 @@
 """Why a pod does not serve, in the words of the scheduler and the kubelet. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,10 @@ _SEVERITY = (
 )
 """Most telling first."""
 _MAX_WORDS = 1000
+_ERROR = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*|$)")
+"""The last line of a Python traceback, also behind a logger's prefix."""
+_WRAPPER = "See root cause above"
+"""What vLLM's server says of an engine that did not start (vllm/v1/engine/utils.py, 0.28 and later)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +131,28 @@ def _of_container(container: Mapping[str, Any]) -> Iterator[Trouble]:
         return
     restarts = container.get("restartCount") or 0
     text = f"container {name}: {end.get('reason', 'Error')}, exit code {end.get('exitCode')}, {restarts} restarts"
-    said = (end.get("message") or "").strip()
+    said = _cause((end.get("message") or "").strip())
     kind = Reason.OUT_OF_MEMORY if end.get("reason") == "OOMKilled" else Reason.CRASH_LOOPING
     yield Trouble(kind, _words(f"{text}: {said}" if said else text))
+
+
+def _cause(said: str) -> str:
+    """Of a program's last words the error that ended it, with what follows: some errors have several lines.
+
+    Of vLLM's processes the engine's error comes before that of the server which waited for it. The kubelet hands on
+    2048 bytes at most, and the server's traceback alone can be longer (0.32, measured).
+    """
+    lines = said.splitlines()
+    errors = [(number, match[0]) for number, line in enumerate(lines) if (match := _ERROR.search(line))]
+    if not errors:
+        return said
+    engine = [error for number, error in errors if lines[number].startswith("(EngineCore")]
+    if engine:
+        return engine[-1]
+    number, error = errors[-1]
+    if _WRAPPER in error:
+        return f"{error} (it is in the log: kubectl logs --previous, of this pod)"
+    return "\n".join((error, *lines[number + 1 :]))
 
 
 def _starting(status: Mapping[str, Any]) -> str:

@@ -50,13 +50,51 @@ CASES: list[tuple[str, dict[str, Any], Reason, str]] = [
         "crash, seen between two starts",
         pod(**container(restartCount=2, state=ended("Error", 1, message="Traceback\n  ValueError: x"))),
         Reason.CRASH_LOOPING,
-        "container engine: Error, exit code 1, 2 restarts: Traceback ValueError: x",
+        "container engine: Error, exit code 1, 2 restarts: ValueError: x",
     ),
     (
         "crash, seen while it runs again",
         pod(**container(restartCount=3, state={"running": {}}, lastState=ended("Error", 1))),
         Reason.CRASH_LOOPING,
         "container engine: Error, exit code 1, 3 restarts",
+    ),
+    (
+        "crash, told by engine and server",
+        pod(
+            **container(
+                restartCount=1,
+                state=ended(
+                    "Error",
+                    1,
+                    message="(EngineCore pid=88) ERROR 11-29 [core.py:1510] ValueError: 0.0 GiB KV cache\n"
+                    "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above.\n"
+                    "resource_tracker: UserWarning: leaked",
+                ),
+            )
+        ),
+        Reason.CRASH_LOOPING,
+        "container engine: Error, exit code 1, 1 restarts: ValueError: 0.0 GiB KV cache",
+    ),
+    (
+        "crash, told by the server alone",
+        pod(**container(restartCount=1, state=ended("Error", 1, message="x\nRuntimeError: See root cause above. {}"))),
+        Reason.CRASH_LOOPING,
+        (
+            "container engine: Error, exit code 1, 1 restarts: RuntimeError: See root cause above. {} "
+            "(it is in the log: kubectl logs --previous, of this pod)"
+        ),
+    ),
+    (
+        "crash with an error of two lines",
+        pod(**container(state=ended("Error", 1, message="  File\np.ValidationError: 1 error\n  Value error, no such"))),
+        Reason.CRASH_LOOPING,
+        "container engine: Error, exit code 1, 0 restarts: p.ValidationError: 1 error Value error, no such",
+    ),
+    (
+        "crash in a shell's words",
+        pod(**container(restartCount=0, state=ended("Error", 1, message="cp: error writing '/e': No space left"))),
+        Reason.CRASH_LOOPING,
+        "container engine: Error, exit code 1, 0 restarts: cp: error writing '/e': No space left",
     ),
     (
         "memory",

@@ -22,6 +22,9 @@ READY_SECONDS = 120.0
 
 Report = Callable[[str], None]
 
+_IMAGES = {"containerd", "imported"}
+"""Folders of the runtime's store, and of what was put there from the built programs."""
+
 
 @dataclass(frozen=True)
 class LocalCluster:
@@ -81,15 +84,16 @@ class LocalCluster:
         if not self.daemons.running("kubelet"):
             raise ClusterError(f"{self.layout.directory} has no running node; start it with `up`")
 
-    def wipe(self) -> None:
-        """Remove a stopped cluster's data, certificates and images.
+    def wipe(self, *, images: bool = True) -> None:
+        """Remove a stopped cluster's data and certificates and, with `images`, what was loaded into its runtime.
 
         Raises ClusterError: something still runs.
         """
         if running := self.daemons.names():
             raise ClusterError(f"{self.layout.directory} is in use by {', '.join(running)}; stop the cluster first")
+        kept = {self.layout.lock.name, "in-use"} | (set() if images else _IMAGES)
         for entry in self.layout.directory.iterdir():
-            if entry == self.layout.lock:
+            if entry.name in kept:
                 continue
             if entry.is_dir():
                 shutil.rmtree(entry)
@@ -120,6 +124,27 @@ def temporary_control_plane(
             cluster.stop()
             if keep_logs:
                 shutil.copytree(layout.directory / "logs", keep_logs, dirs_exist_ok=True)
+
+
+@contextmanager
+def temporary_node(directory: Path, report: Report = print) -> Iterator[None]:
+    """A cluster with this machine as its node for one program; only images are kept in its directory.
+
+    A second program that asks for the same directory waits for the first. What an earlier one left that was killed is
+    cleared away. Raises MissingPrerequisite, ClusterError.
+    """
+    with locked(directory / "in-use"):
+        try:
+            with kept_cluster(directory) as cluster:
+                build(node=True, report=report)
+                cluster.stop()
+                cluster.wipe(images=False)
+            with kept_cluster(directory, node=True) as cluster:
+                cluster.start(report)
+            yield
+        finally:
+            with kept_cluster(directory) as cluster:
+                cluster.stop()
 
 
 @contextmanager

@@ -32,6 +32,7 @@ def engine(installed: Installation) -> str:
     return installed.image(ENGINE_SIM)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_answers_are_right(installed: Installation, volumes: Volumes, engine: str, namespace: str, wiring: str) -> None:
     volumes.claim(namespace, CLAIM)

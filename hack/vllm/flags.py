@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import enum
+import importlib
 import inspect
 import json
 import os
@@ -30,8 +31,16 @@ PLAIN_KINDS = {
     "parse_dataclass": "json",
     "parse_reasoning_parser": "str",
 }
+ONLY_WITH_LORA = ("default_mm_loras",)
+"""JSON flags at which nothing looks unless LoRA is on."""
 ONLY_WHERE_USED = ("LoRAConfig",)
 """Classes that are made only where another flag asks for them, so that nothing holds unused values to their limits."""
+MADE_LATER = {
+    "speculative_config": "SpeculativeConfig",
+    "diffusion_config": "DiffusionConfig",
+    "watermark_config": "WatermarkConfig",
+}
+"""JSON flags of which the parser takes any object, and the classes that are made of it afterwards."""
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of")
 
 
@@ -168,26 +177,32 @@ def refine(entry: Json, dest: str, hint: Any) -> Json:
         else:
             entry |= {"kind": "upper", "choices": sorted(member.name for member in members)}
     dicts = [part for part in parts if typing.get_origin(part) is dict]
-    if dicts and entry["kind"] in ("json", "json-or-str") and "fields" not in entry and str not in parts:
-        name = dest.replace("_", "-")
-        entry |= {"kind": "json", "fields": name}
-        # Only looked at where LoRA is on.
-        values = ["any"] if dest == "default_mm_loras" else field_type(typing.get_args(dicts[0])[1])
-        return {name: {"*": values}}
-    return {}
+    if not dicts or entry["kind"] not in ("json", "json-or-str") or "fields" in entry or dest in ONLY_WITH_LORA:
+        return {}
+    name = dest.replace("_", "-")
+    entry |= {"kind": "json-or-str" if str in parts else "json", "fields": name}
+    if dest in MADE_LATER:
+        return {name: fields_of(getattr(importlib.import_module("vllm.config"), MADE_LATER[dest]))}
+    return {name: {"*": field_type(typing.get_args(dicts[0])[1])}}
 
 
 def registered_names() -> dict[str, list[str]]:
     """Names that a registry of the release knows, for flags whose parser takes any text."""
+    from vllm.config import cache
+    from vllm.engine import arg_utils
     from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
     from vllm.reasoning import ReasoningParserManager
     from vllm.transformers_utils import config
 
+    reasoning = ["", *sorted(ReasoningParserManager.list_registered())]
+    if hasattr(arg_utils, "parse_reasoning_parser"):  # from 0.33, in any case of letters
+        reasoning += ["None", "none"]
     return {
         "--config-format": sorted({"auto", *config._CONFIG_FORMAT_TO_CONFIG_PARSER}),
         "--data-parallel-backend": ["mp", "ray"],
         "--quantization": sorted(QUANTIZATION_METHODS),
-        "--reasoning-parser": ["", *sorted(ReasoningParserManager.list_registered())],
+        "--kv-cache-dtype": list(getattr(cache, "KV_CACHE_DTYPES", ())),
+        "--reasoning-parser": reasoning,
     }
 
 

@@ -61,8 +61,9 @@ def read_value(flag: Flag, text: str, capabilities: Capabilities) -> Read:
     if isinstance(value, int | float) and (limit := flag.bounds.broken_by(value)):
         return Read(value, Wrong("out-of-bounds", text, limit))
     if flag.fields is not None:
-        if value is None and flag.nullable:
-            return Read(None)
+        # JSON's null is no object of a class; where fields have the flag's own name there is no class.
+        if (value is None and flag.nullable and flag.fields.islower()) or isinstance(value, str):
+            return Read(value)
         return Read(value, check_fields(value, flag.fields, capabilities.fields[flag.fields]))
     return Read(value)
 
@@ -133,7 +134,9 @@ def check_fields(value: Any, name: str, fields: Mapping[str, tuple[str, ...]]) -
     if not isinstance(value, dict):
         return Wrong("invalid-type", json.dumps(value), "a JSON object")
     for key, item in value.items():
-        kinds = fields.get(key) or fields.get("*")
+        # vLLM turns dashes in the names of this one alone (engine/arg_utils.py, create_speculative_config).
+        spelled = key.replace("-", "_") if name == "speculative-config" else key
+        kinds = fields.get(spelled) or fields.get("*")
         if kinds is None:
             return Wrong("unknown-field", key, f"a field of {name}", nearest(key, fields))
         if not any(_fits(item, alternative) for alternative in kinds):

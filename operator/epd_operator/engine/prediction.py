@@ -54,7 +54,7 @@ def predict(wiring: Wiring, instance: Instance) -> Prediction:
         enable_mm_embeds=multimodal and _takes_embeddings(wiring, instance, missing=missing),
         mm_processor_device=instance.preprocessing_device.partition(":")[0] if multimodal else "cpu",
         prefix_caching=_caches_prefixes(wiring, instance),
-        v2_model_runner=_runs_v2(wiring, instance),
+        v2_model_runner=runs_v2(wiring, instance),
     )
 
 
@@ -84,7 +84,8 @@ def _caches_prefixes(wiring: Wiring, instance: Instance) -> bool:
     return not derived and bool(wanted)
 
 
-def _runs_v2(wiring: Wiring, instance: Instance) -> bool:
+def runs_v2(wiring: Wiring, instance: Instance) -> bool:
+    """Whether vLLM takes its V2 model runner."""
     written = instance.env.get("VLLM_USE_V2_MODEL_RUNNER")
     if wiring.embeddings_by("ECCPUConnector") is not None and instance.ec_role is not None:
         return True  # the operator sets the variable

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from epd_operator.api.finding import Severity
 from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.instance import Instance
+from epd_operator.engine.prediction import runs_v2
 from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
@@ -16,6 +17,10 @@ VERSION = re.compile(r"v?\d+(\.\d+)*(\.?(a|b|rc|post|dev)\d*)*(\+[a-z0-9.]+)?")
 """What packaging.version takes, but for its rarest spellings."""
 EFFORTS = dict.fromkeys(("none", "minimal", "low", "medium", "high", "xhigh", "max")).keys()
 """vLLM 0.33 entrypoints, validate_reasoning_effort_map."""
+EXECUTORS = ("mp", "ray", "uni", "external_launcher")
+"""vLLM config/parallel.py, DistributedExecutorBackend; 0.28 to 0.33."""
+NEEDS_V2 = ("--enable-trace-replay", "--return-sampling-mask")
+"""Flags that vLLM takes with its V2 model runner only: config/vllm.py, _verify_*_replay_config."""
 Values = Mapping[str, Any]
 
 
@@ -157,6 +162,55 @@ NEEDS = (
         "it maps vLLM's reasoning efforts to texts",
         f"use only {', '.join(EFFORTS)} as keys",
     ),
+    Need(
+        "--enable-eplb",
+        _with("--enable-expert-parallel"),
+        "it works only with --enable-expert-parallel",
+        "add --enable-expert-parallel",
+    ),
+    Need(
+        "--eplb-config",
+        lambda value, values: (
+            values.get("--enable-eplb") or not isinstance(value, dict) or not value.get("num_redundant_experts")
+        ),
+        "num_redundant_experts works only with --enable-eplb",
+        "add --enable-eplb, or remove num_redundant_experts",
+    ),
+    Need("--enable-elastic-ep", _with("--enable-eplb"), "it works only with --enable-eplb", "add --enable-eplb"),
+    Need(
+        "--enable-fault-tolerance",
+        lambda value, _: not value,
+        "it works only behind a load balancer of data parallel ranks, and here an instance has them in itself",
+        "remove it",
+    ),
+    Need(
+        "--decode-context-parallel-size",
+        lambda value, values: not isinstance(value, int) or value < 1 or values["--tensor-parallel-size"] % value == 0,
+        "it must divide the role's parallelism.tensor",
+        "use a divisor, or remove it",
+    ),
+    Need(
+        "--distributed-executor-backend",
+        lambda value, _: value is None or value in EXECUTORS or "." in value,
+        f"it is one of {', '.join(EXECUTORS)}, or a class as module.Class",
+        "remove it: vLLM knows the right one",
+    ),
+    Need(
+        "--default-mm-loras",
+        lambda value, values: (
+            not values.get("--enable-lora")
+            or value is None
+            or (isinstance(value, dict) and all(isinstance(path, str) for path in value.values()))
+        ),
+        "with --enable-lora it is an object of texts",
+        "write one path for each modality",
+    ),
+    Need(
+        "--logits-processors",
+        lambda value, _: None not in (value or ()),
+        "None and the empty text are no classes",
+        "name classes as module:Class, or remove it",
+    ),
     Need("--sse-keep-alive-interval", _at_least(0), "it may not be negative", "use 0 to switch it off"),
 )
 
@@ -174,7 +228,7 @@ NEEDS = (
 def need(wiring: Wiring) -> Iterator[Broken]:
     """A flag without the one that it needs."""
     for instance in wiring.instances.values():
-        values = instance.args.values
+        values = {"--tensor-parallel-size": instance.tensor, **instance.args.values}
         for wanted in NEEDS:
             given = instance.args.last(wanted.flag)
             if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
@@ -195,6 +249,27 @@ def _applies(wanted: Need, release: Release | None) -> bool:
 def _has_problem(instance: Instance, index: int) -> bool:
     """Whether another rule already says that the argument itself is wrong."""
     return any(problem.index == index for problem in instance.args.problems)
+
+
+@rule(
+    id="v2-runner-needed",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="Flags that only the V2 model runner supports are on instances that have it.",
+    why="vLLM refuses to start: requires Model Runner V2.",
+    source="vLLM 0.28 to 0.33 config/vllm.py, _verify_sampling_replay_config and _verify_trace_replay_config; asked",
+    proved=True,
+    needs_release=True,
+)
+def v2_needed(wiring: Wiring) -> Iterator[Broken]:
+    """Replay of traces or samples on CPU, or where the user switches the runner off."""
+    for instance in wiring.instances.values():
+        for flag in NEEDS_V2:
+            given = instance.args.last(flag)
+            if given is not None and instance.user_value(flag) and not runs_v2(wiring, instance):
+                message = f"{instance.role} runs without the V2 model runner, which it needs (vLLM refuses to start)"
+                remedy = "remove it, or take back what switches the runner off"
+                yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
 
 
 @rule(
@@ -222,4 +297,4 @@ def tool_parser_unknown(wiring: Wiring) -> Iterator[Broken]:
             yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
 
 
-RULES = (need, tool_parser_unknown)
+RULES = (need, v2_needed, tool_parser_unknown)

@@ -3,8 +3,13 @@
 from tests.unit.rules.case import Breaks, Case, Spares
 
 
-def _args(*words: str) -> str:
-    return "decode: {args: [" + ", ".join(f"'{word}'" for word in words) + "]}"
+def _args(*words: str, more: str = "") -> str:
+    return "decode: {args: [" + ", ".join(f"'{word}'" for word in words) + f"]{more}}}"
+
+
+_V1 = ", env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]"
+_FILES = "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: c}}}}\n"
+"""A connector that does not ask for a model runner."""
 
 
 _PATH = "spec.decode.args[0]"
@@ -23,6 +28,9 @@ _PAIRS = (
     (("--return-sampling-mask",), ("--logprobs-mode", "processed_logprobs")),
     (("--per-request-spec-decode-metrics", "summary"), ("--speculative-config", '{"method": "ngram"}')),
     (("--ray-workers-use-nsight",), ("--distributed-executor-backend", "ray")),
+    (("--enable-eplb",), ("--enable-expert-parallel",)),
+    (("--eplb-config", '{"num_redundant_experts": 4}'), ("--enable-eplb", "--enable-expert-parallel")),
+    (("--enable-elastic-ep",), ("--enable-eplb", "--enable-expert-parallel")),
 )
 
 CASES = (
@@ -34,7 +42,18 @@ CASES = (
             Breaks(
                 _args("--max-num-active-seqs", "2048", "--max-num-seqs", "1024"), _PATH, "--max-num-active-seqs 2048"
             ),
-            Breaks(_args("--max-loras", "0", "--enable-lora"), _PATH, "--max-loras 0"),
+            *(
+                Breaks(_args(flag, "0", "--enable-lora"), _PATH, f"{flag} 0")
+                for flag in ("--max-loras", "--max-cpu-loras", "--max-lora-cls-labels")
+            ),
+            Breaks(_args("--logits-processors", "a:B", "None"), _PATH, "--logits-processors a:B None"),
+            Breaks(_args("--enable-fault-tolerance"), _PATH, "--enable-fault-tolerance"),
+            Breaks(_args("--decode-context-parallel-size", "2"), _PATH, "--decode-context-parallel-size 2"),
+            Breaks(_args("--distributed-executor-backend", "mpi"), _PATH, "--distributed-executor-backend mpi"),
+            *(
+                Breaks(_args("--default-mm-loras", value, "--enable-lora"), _PATH, f"--default-mm-loras {value}")
+                for value in ("[]", '{"image": 1}')
+            ),
             *(
                 Breaks(_args("--reasoning-effort-map", value), _PATH, f"--reasoning-effort-map {value}")
                 for value in ('{"image": "x"}', '{"low": 1}', "[]")
@@ -46,11 +65,35 @@ CASES = (
             *(Spares(_args(*flag, *other)) for flag, other in _PAIRS if flag[0] != "--mm-shm-cache-max-object-size-mb"),
             Spares(_args("--mm-shm-cache-max-object-size-mb", "128")),
             Spares(_args("--no-enable-auto-tool-choice")),
+            Spares(_args("--logits-processors", "a:B", "c:D")),
+            Spares(_args("--no-enable-fault-tolerance")),
+            Spares(_args("--decode-context-parallel-size", "2", more=", parallelism: {tensor: 4}")),
+            Spares(_args("--distributed-executor-backend", "own.module.Executor")),
+            Spares(_args("--default-mm-loras", "[]")),
+            Spares(_args("--default-mm-loras", '{"image": "/lora"}', "--enable-lora")),
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--max-num-active-seqs", "2048")),
             Spares(_args("--max-loras", "0")),
             Spares(_args("--offload-backend", "uva")),
             Spares(_args("--reasoning-effort-map", '{"low": "brief"}')),
+        ),
+    ),
+    Case(
+        "v2-runner-needed",
+        (
+            Breaks(_FILES + _args("--enable-trace-replay", more=_V1), _PATH, "--enable-trace-replay"),
+            Breaks(
+                _FILES + _args("--enable-trace-replay", more=", device: {type: CPU}"), _PATH, "--enable-trace-replay"
+            ),
+            Breaks(
+                _FILES + _args("--return-sampling-mask", "--logprobs-mode=processed_logprobs", more=_V1),
+                _PATH,
+                "--return-sampling-mask",
+            ),
+        ),
+        (
+            Spares(_args("--enable-trace-replay")),
+            Spares(_FILES + _args("--no-enable-trace-replay", more=_V1)),
         ),
     ),
     Case(

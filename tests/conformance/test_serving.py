@@ -3,6 +3,7 @@
 The order matters: the deployments are started once, and the last tests end them.
 """
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -15,11 +16,12 @@ from epd_operator.local.shared_memory import DIRECTORY, mapped
 from hack import engine_env, models
 from hack.chat import ask, metric
 from hack.demo import deployment_of, raw_proxy
-from hack.engine_env import EngineEnvironment
+from hack.engine_env import VLLM_VERSION, EngineEnvironment
 from hack.local_run import LocalRun
 from hack.monolith import Monolith
+from tests.conformance import shapes
 from tests.conformance.conftest import missing
-from tests.conformance.serving import EXAMPLES, PICTURES, QUESTIONS, Reference, example, served
+from tests.conformance.serving import EXAMPLES, MODEL, PICTURES, QUESTIONS, Reference, example, served
 
 pytestmark = pytest.mark.conformance
 SENT = "epd_proxy_upstream_request_bytes_total"
@@ -88,6 +90,45 @@ def test_the_encoder_encodes_and_decode_sees_no_picture(e_pd: LocalRun, referenc
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_e_p_d_answers_as_one_vllm_does(e_p_d: LocalRun, reference: Reference, question: str) -> None:
     assert ask(e_p_d.wait_until_served(), QUESTIONS[question]).token_ids == reference.answer(question).token_ids
+
+
+def same_shapes(run: LocalRun, consumer: str, *simulator: str) -> None:
+    key = (run.directory / "engine-key").read_text().strip()
+    names = {name.partition("-")[0]: name for name in run.wait_for("planned")["instances"]}
+    real = shapes.Engines({role: run.instance(name)["url"] for role, name in names.items()}, MODEL, key)
+    said = shapes.walk(real, consumer)
+    release = VLLM_VERSION.rpartition(".")[0]
+    options = ("--minor", release, "--embeddings-connector", "ECExampleConnector", *simulator)
+    with shapes.simulated(MODEL, key, *options) as engines:
+        simulated = shapes.walk(engines, consumer)
+    found = {name: shapes.differences(simulated[name], reply) for name, reply in said.items()}
+    assert not {name: different for name, different in found.items() if different}
+
+
+def test_the_simulator_says_what_e_pd_says(e_pd: LocalRun) -> None:
+    same_shapes(e_pd, "decode")
+
+
+def test_the_simulator_says_what_e_p_d_says(e_p_d: LocalRun, engine: EngineEnvironment) -> None:
+    if not engine.has_nixl:
+        missing("KV blocks go through files, whose connector reports nothing: NIXL cannot be installed")
+    same_shapes(e_p_d, "prefill")
+
+
+@pytest.mark.parametrize("topology", ["e_pd", "e_p_d"])
+@pytest.mark.parametrize("name", shapes.THROUGH)
+def test_what_the_proxy_makes_of_it(topology: str, name: str, request: pytest.FixtureRequest) -> None:
+    """Refusals keep vLLM's status and shape; APIs beside chat are answered by vLLM, media in them too."""
+    run: LocalRun = request.getfixturevalue(topology)
+    status, path, body = shapes.THROUGH[name]
+    reply = shapes.Engines({"proxy": run.wait_until_served()}, MODEL, "").ask("proxy", path, {"model": MODEL} | body)
+    assert (reply.status, reply.kind) == (status, "text/event-stream" if body.get("stream") else "application/json")
+    if status != 200:
+        assert {"message", "type", "code"} <= reply.json["error"].keys()
+        assert reply.json["error"]["code"] == status
+    elif body.get("stream"):
+        assert reply.events[-1] == "[DONE]"
+        assert all("choices" in json.loads(event) for event in reply.events[:-1])
 
 
 def test_decode_was_given_its_kv_blocks(e_p_d: LocalRun, engine: EngineEnvironment) -> None:

@@ -16,6 +16,7 @@ import sys
 
 import uvloop
 
+from tests.simulator.answers import MODEL
 from tests.simulator.engine import Engine, World
 
 ROLES = ("encode", "prefill", "decode")
@@ -28,11 +29,13 @@ async def run(arguments: argparse.Namespace) -> None:
         minor=arguments.minor,
         embeddings_connector=arguments.embeddings_connector,
         kv_connector=arguments.kv_connector,
+        key=arguments.key,
         roles=frozenset(role for role, count in counts.items() if count),
         keep=False,
     )
     engines = {role: [Engine(world, role, number) for number in range(count)] for role, count in counts.items()}
     for engine in (engine for group in engines.values() for engine in group):
+        engine.model = arguments.model
         await engine.start()
     print(json.dumps({role: [engine.url for engine in group] for role, group in engines.items()}), flush=True)  # noqa: T201
     ended = asyncio.Event()
@@ -53,6 +56,8 @@ def main() -> None:
     parser.add_argument("--minor", default="0.33")
     parser.add_argument("--embeddings-connector", default="ECCPUConnector")
     parser.add_argument("--kv-connector", default="NixlConnector")
+    parser.add_argument("--model", default=MODEL, help="the served model")
+    parser.add_argument("--key", default="", help="the API key that is asked for")
     uvloop.run(run(parser.parse_args()))
 
 

@@ -49,6 +49,12 @@ def content_of(part: dict[str, Any], uuid: str) -> Content:
     return Content(uuid, modality, digest, metadata, _mark(media))
 
 
+def unreadable(value: Any) -> bool:
+    """Say whether a media field holds inline data that are too short to be any media."""
+    media = value if isinstance(value, str) else value.get("url", "")
+    return media.startswith("data:") and len(media.partition(",")[2]) < 24
+
+
 def _mark(media: str) -> str:
     """Return the mark that tests put behind the first 32 characters of base64: m and eleven digits."""
     _, found, data = media.partition(";base64,")
@@ -73,7 +79,7 @@ def report(minor: str, contents: list[Content], options: str, connector: str, *,
         if key in out:
             out[key]["item_indices"].insert(0, position)
             continue
-        entry: dict[str, Any] = {"metadata": {} if empty else _flattened(content.metadata, release)}
+        entry: dict[str, Any] = {"metadata": {} if empty else _reported(content.metadata, release)}
         if release >= 31:
             entry["item_indices"] = [position]
         if release >= 33:
@@ -86,11 +92,12 @@ def report(minor: str, contents: list[Content], options: str, connector: str, *,
     return out
 
 
-def _flattened(metadata: dict[str, list[Any]], release: int) -> dict[str, Any]:
-    """Return metadata as reported: 0.30 has no atleast_1d yet, so a single number may come bare."""
+def _reported(metadata: dict[str, list[Any]], release: int) -> dict[str, Any]:
+    """Return metadata as vectors, each item's own; 0.30 has no atleast_1d yet, so that a single number comes bare."""
+    vectors = {name: _flat(value) for name, value in metadata.items()}
     if release > 30:
-        return metadata
-    return {name: value[0] if len(value) == 1 else value for name, value in metadata.items()}
+        return vectors
+    return {name: vector[0] if len(vector) == 1 else vector for name, vector in vectors.items()}
 
 
 def expected(minor: str, content: Content) -> dict[str, list[Any]]:

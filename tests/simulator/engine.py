@@ -8,12 +8,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulator import dialect
+from tests.simulator import answers, dialect
+from tests.simulator.answers import MODEL, NOT_FOUND, completion, error
 from tests.simulator.dialect import Content
 from tests.simulator.faults import Fault, Mode
 from tests.simulator.http import Connection, Exchange
 
-MODEL = "sim"
 PREFILLED = ("/v1/chat/completions", "/v1/completions")
 GENERATING = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
 
@@ -122,18 +122,17 @@ class Engine:
         path = exchange.path.partition("?")[0]
         world = self.world
         if path == "/health":
-            exchange.answer(200 if self.healthy else 503, b"")
+            exchange.answer(200 if self.healthy else 503, b"", kind="")
         elif path == "/version":
             exchange.answer(200, json.dumps({"version": f"{world.minor}.0"}).encode())
         elif world.key and exchange.headers.get("authorization") != f"Bearer {world.key}":
             exchange.answer(401, error(401, "Unauthorized"))
         elif path == "/v1/models":
-            models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "vllm"}]}
-            exchange.answer(200, json.dumps(models).encode())
+            exchange.answer(200, answers.models(self.model))
         elif exchange.method == "POST":
             exchange.task = asyncio.get_running_loop().create_task(self._post(exchange, path))
         else:
-            exchange.answer(404, error(404, "Not Found"))
+            exchange.answer(404, NOT_FOUND)
 
     async def _post(self, exchange: Exchange, path: str) -> None:
         world = self.world
@@ -154,22 +153,30 @@ class Engine:
         elif mode is not Mode.HANG:
             if mode is Mode.SLOW:
                 await asyncio.sleep(argument / 1000)
-            await self._generate(exchange, path, fault)
+            await self._answer(exchange, path, fault)
 
-    async def _generate(self, exchange: Exchange, path: str, fault: Fault | None) -> None:
+    async def _answer(self, exchange: Exchange, path: str, fault: Fault | None) -> None:
         try:
             request = read(exchange.body, chat=path == "/v1/chat/completions")
         except (ValueError, RecursionError) as problem:
             exchange.answer(400, error(400, f"body is not a request: {problem}"))
             return
-        if path not in GENERATING:
-            exchange.answer(200, json.dumps({"path": path, "count": 1}).encode())
+        name = request.get("model", self.model)
+        other = answers.other(path)
+        if other is None and path not in GENERATING:
+            exchange.answer(404, NOT_FOUND)
+        elif name != self.model:
+            exchange.answer(404, error(404, f"The model `{name}` does not exist.", "model"))
+        elif other is not None:
+            exchange.answer(200, other)
+        elif any(dialect.unreadable(part[kind]) for kind, part in media_of(request)):
+            exchange.answer(400, error(400, "Failed to load image: cannot identify image file"))
         elif self.role == "encode":
             self._encode(exchange, request, fault)
         elif self.role == "prefill" and path in PREFILLED:
-            self._prefill(exchange, request, fault)
+            self._prefill(exchange, path, request, fault)
         else:
-            await self._decode(exchange, request, fault)
+            await self._decode(exchange, path, request, fault)
 
     def _encode(self, exchange: Exchange, request: dict[str, Any], fault: Fault | None) -> None:
         world = self.world
@@ -214,7 +221,7 @@ class Engine:
             world.violation("transfer ids missing or used twice")
         world.transfers += ids
 
-    def _prefill(self, exchange: Exchange, request: dict[str, Any], fault: Fault | None) -> None:
+    def _prefill(self, exchange: Exchange, path: str, request: dict[str, Any], fault: Fault | None) -> None:
         world = self.world
         mark = self._consume(request, handles=True)
         kv = request.get("kv_transfer_params") or {}
@@ -227,7 +234,7 @@ class Engine:
         if request.get("min_tokens", 0) > 1 or request.get("n", 1) != 1:
             world.violation("prefill with min_tokens or n")
         name = f"p-{next(world.numbers)}"
-        answer = completion("t")
+        answer = completion("t", path)
         if world.kv_connector == "MooncakeConnector":
             world.prefills[str(kv.get("transfer_id"))] = mark
         elif world.kv_connector != "ExampleConnector" and (fault is None or fault.mode is not Mode.NO_HANDLES):
@@ -237,14 +244,18 @@ class Engine:
                 "do_remote_decode": False,
                 "remote_engine_id": "engine-p",
                 "remote_request_id": name,
-                "remote_block_ids": [1, 2],
+                "remote_block_ids": [[1, 2]],
                 "remote_host": "127.0.0.1",
                 "remote_port": 5600,
-                "tp_size": 1,
+                "remote_num_tokens": 20,
+                "remote_prefill_cached_tokens": 0,
+                "remote_blocks_expiry_time": None,
+                "transfer_mode": "pull",
+                **dict.fromkeys(("tp_size", "dcp_size", "pp_size"), 1),
             }
         exchange.answer(200, json.dumps(answer).encode())
 
-    async def _decode(self, exchange: Exchange, request: dict[str, Any], fault: Fault | None) -> None:
+    async def _decode(self, exchange: Exchange, path: str, request: dict[str, Any], fault: Fault | None) -> None:
         world = self.world
         mark = self._consume(request, handles=world.consumer == self.role)
         kv = request.get("kv_transfer_params")
@@ -256,23 +267,25 @@ class Engine:
             world.violation("metadata-only item without KV to load")
         mode = fault.mode if fault else None
         if not request.get("stream"):
-            body = json.dumps(completion(mark)).encode()
+            body = json.dumps(completion(mark, path)).encode()
             if mode is Mode.DIE:
                 exchange.answer(200, body[: len(body) // 2], length=len(body))
                 exchange.close()
             else:
                 exchange.answer(200, body)
             return
-        await self._stream(exchange, request, mark, fault)
+        await self._stream(exchange, path, request, mark, fault)
 
-    async def _stream(self, exchange: Exchange, request: dict[str, Any], mark: str, fault: Fault | None) -> None:
+    async def _stream(
+        self, exchange: Exchange, path: str, request: dict[str, Any], mark: str, fault: Fault | None
+    ) -> None:
         mode = fault.mode if fault else None
         argument = fault.argument if fault else 0
-        count = request.get("max_tokens") or request.get("max_completion_tokens") or 16
+        limits = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+        count = next((request[name] for name in limits if request.get(name)), 16)
         exchange.begin_chunks()
         text = mark + "." * request.get("padding", 0)  # no field of vLLM's: for tests that need much
-        event = b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
-        for number in range(count):
+        for number, event in enumerate(answers.events(path, text, count)):
             if number == argument and mode in (Mode.DIE, Mode.TEAR):
                 if mode is Mode.TEAR:
                     exchange.write(b"%x\r\n%b" % (len(event), event[:20]))
@@ -287,7 +300,6 @@ class Engine:
             if not exchange.open:
                 return
             exchange.chunk(event)
-        exchange.chunk(b"data: [DONE]\n\n")
         exchange.chunk(b"")
 
     # ------------------------------------------------------------------ consuming
@@ -324,18 +336,6 @@ class Engine:
         return mark
 
 
-def error(status: int, message: str) -> bytes:
-    """Return an error in vLLM's shape."""
-    kind = "BadRequestError" if status < 500 else "InternalServerError"
-    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": status}}).encode()
-
-
-def completion(text: str) -> dict[str, Any]:
-    """Return a chat completion."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    return {"id": "chatcmpl-s", "object": "chat.completion", "model": MODEL, "choices": [choice], "usage": {}}
-
-
 def read(body: bytes, *, chat: bool) -> dict[str, Any]:
     """Return a request; raises ValueError for what vLLM refuses."""
     request = json.loads(body)
@@ -353,8 +353,8 @@ def check_messages(request: dict[str, Any]) -> None:
         raise ValueError("messages are not a list of objects")
     for message in messages:
         content = message.get("content")
-        if isinstance(content, list) and not all(isinstance(p, dict | str) for p in content):
-            raise ValueError("a content part is neither an object nor a string")
+        if isinstance(content, list) and not all(isinstance(p, dict) for p in content):
+            raise ValueError("a content part is not an object")
 
 
 def parts_of(request: dict[str, Any]) -> list[dict[str, Any]]:

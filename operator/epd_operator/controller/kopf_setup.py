@@ -60,9 +60,13 @@ def watch(
         loop.call_soon_threadsafe(informer.forget if event["type"] == "DELETED" else informer.feed, body)
 
 
-def new_settings() -> kopf.OperatorSettings:
-    """Settings for watches that end and begin anew, and for no word about each event."""
+def new_settings(*, scans: bool = True) -> kopf.OperatorSettings:
+    """Settings for watches that end and begin anew, and for no word about each event.
+
+    `scans`: watch CustomResourceDefinitions, to notice kinds that come and go. Rights in namespaces do not allow it.
+    """
     settings = kopf.OperatorSettings()
+    settings.scanning.disabled = not scans
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.watching.server_timeout = WATCH_SECONDS
     settings.watching.client_timeout = WATCH_SECONDS + 30
@@ -131,7 +135,7 @@ class KopfThread:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         await kopf.operator(
             registry=self._registry,
-            settings=new_settings(),
+            settings=new_settings(scans=not self._namespaces),
             standalone=True,
             clusterwide=not self._namespaces,
             namespaces=self._namespaces,

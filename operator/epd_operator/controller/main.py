@@ -98,6 +98,14 @@ def run(  # noqa: PLR0917  click passes them by name
 @click.option("--certificate", type=_FILE, help="PEM file, read again when it changes. Default: the Secret.")
 @click.option("--key", type=_FILE, help="PEM file of the certificate's key.")
 @click.option("--secret", default="epd-operator-webhook", show_default=True, help="Kept by the operator's leader.")
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="For /healthz, /readyz and /metrics; 0 for none.",
+)
+@click.option("--namespaced", is_flag=True, help="Without rights to watch which kinds the cluster has.")
 def webhook(  # noqa: PLR0917  click passes them by name
     kubeconfig: Path | None,
     context: str | None,

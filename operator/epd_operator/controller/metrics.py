@@ -26,6 +26,7 @@ FINDINGS = Counter(
     ["rule", "severity"],
     registry=REGISTRY,
 )
+ADMISSIONS = Counter("epd_operator_admissions", "Answers of the webhook", ["verdict"], registry=REGISTRY)
 LEADER = Gauge("epd_operator_leader", "1 while this operator leads", registry=REGISTRY)
 
 

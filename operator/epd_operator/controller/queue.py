@@ -99,7 +99,8 @@ class WorkQueue:
             except Exception as error:
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
                 wait = min(FIRST_BACKOFF * 2 ** min(failures - 1, 20), LAST_BACKOFF)
-                wait *= random.uniform(0.8, 1.2)  # noqa: S311  spreads load, is no secret
+                wait = max(wait, getattr(error, "retry_after", None) or 0.0)  # the API server's own wish
+                wait *= random.uniform(1.0, 1.4)  # noqa: S311  spreads load, is no secret
                 namespace, name = key
                 log.warning(
                     "reconcile failed; trying again",

@@ -4,6 +4,8 @@ import asyncio
 import base64
 import os
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from epd_operator.cluster.resources import SECRETS
 from epd_operator.controller import kopf_setup
 from epd_operator.controller.admission import review
 from epd_operator.controller.certificates import CERTIFICATE, KEY
+from epd_operator.controller.health import serve_health
 from epd_operator.controller.kinds import EPD_DEPLOYMENTS
+from epd_operator.controller.metrics import ADMISSIONS, REGISTRY
 from epd_operator.plan.settings import Settings as PlanSettings
 
 LOOK_SECONDS = 30.0
@@ -38,6 +42,10 @@ class WebhookSettings:
     """PEM file; with `key`. None: the Secret that the operator's leader keeps."""
     key: Path | None = None
     secret: str = "epd-operator-webhook"  # noqa: S105  a name
+    health_port: int = 0
+    """For /healthz, /readyz and /metrics; 0 for none."""
+    namespaced: bool = False
+    """Has no rights beyond namespaces: kinds are looked for once, at the start."""
     plan: PlanSettings = field(default_factory=PlanSettings)
 
 
@@ -46,22 +54,42 @@ async def run_webhook(settings: WebhookSettings) -> None:
     credentials = await load_credentials(settings.kubeconfig, settings.context)
     with tempfile.TemporaryDirectory(prefix="epd-webhook-") as private:
         files = _Files(Path(private), settings)
-        async with ApiServer(credentials, "epd-operator-webhook") as api:
-            follower = None
+        async with (
+            ApiServer(credentials, "epd-operator-webhook") as api,
+            _health(settings, files),
+            AsyncExitStack() as stack,
+        ):
             if files.followed:
                 await files.fetch(api, credentials.namespace)
                 follower = asyncio.create_task(files.follow(api, credentials.namespace))
+                stack.callback(follower.cancel)
             registry = kopf_setup.new_registry(credentials)
-            kopf_setup.admit(registry, EPD_DEPLOYMENTS, lambda body, old: review(body, old, settings.plan))
-            options = kopf_setup.new_settings()
+            kopf_setup.admit(registry, EPD_DEPLOYMENTS, lambda body, old: _counted(review(body, old, settings.plan)))
+            options = kopf_setup.new_settings(scans=not settings.namespaced)
             options.admission.server = kopf.WebhookServer(
                 addr=settings.address, port=settings.port, certfile=str(files.certificate), pkeyfile=str(files.key)
             )
-            try:
-                await kopf.operator(registry=registry, settings=options, standalone=True, clusterwide=True)
-            finally:
-                if follower is not None:
-                    follower.cancel()
+            await kopf.operator(registry=registry, settings=options, standalone=True, clusterwide=True)
+
+
+def _counted(answer: tuple[list[str], list[str]]) -> tuple[list[str], list[str]]:
+    ADMISSIONS.labels("refused" if answer[0] else "allowed").inc()
+    return answer
+
+
+@asynccontextmanager
+async def _health(settings: WebhookSettings, files: "_Files") -> AsyncIterator[None]:
+    """Probes and metrics, if they are asked for. Not ready: there is no certificate, and so no port for questions."""
+    if not settings.health_port:
+        yield
+        return
+    runner = await serve_health(
+        settings.address, settings.health_port, live=lambda: "", ready=files.lack, registry=REGISTRY
+    )
+    try:
+        yield
+    finally:
+        await runner.cleanup()
 
 
 class _Files:
@@ -72,6 +100,10 @@ class _Files:
         self.certificate = settings.certificate or private / CERTIFICATE
         self.key = settings.key or private / KEY
         self._secret = settings.secret
+
+    def lack(self) -> str:
+        """What is missing to serve, in words."""
+        return "" if self.certificate.exists() and self.key.exists() else f"no certificate in Secret {self._secret} yet"
 
     async def fetch(self, api: ApiServer, namespace: str) -> None:
         """Wait for the Secret and write it down."""

@@ -19,6 +19,8 @@ class OperatorProcess:
 
     def __init__(self, kubeconfig: Path, log: Path, command: str, *options: str) -> None:
         self.log = log
+        self.health = ""
+        """Base URL of its probes, where a test gave it a port for them."""
         self._command = [
             sys.executable,
             "-c",

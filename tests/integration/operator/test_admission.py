@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from hack.chat import metric
 from hack.cluster.access import Access
+from hack.cluster.health import answers
 from hack.cluster.kubectl import Kubectl, KubectlError, Object
 from hack.cluster.ports import free_ports
 from tests.integration.eventually import eventually
@@ -56,13 +58,14 @@ def webhook(
 ) -> Iterator[OperatorProcess]:
     """A webhook whose certificate an operator's leader made."""
     with free_ports() as ports:
-        port = ports.scheduler  # any free one
+        port, health = ports.scheduler, ports.controller_manager  # any free ones
     kubectl.apply([configuration(namespace, port)])
     secret = f"--webhook-secret={namespace[:40]}"
     own = _in_namespace(cluster, namespace, tmp_path)
     start_operator(f"--webhook-configuration={namespace}", secret, "--webhook-name=127.0.0.1", f"--kubeconfig={own}")
-    options = (f"--port={port}", f"--secret={namespace[:40]}")
+    options = (f"--port={port}", f"--health-port={health}", f"--secret={namespace[:40]}")
     with OperatorProcess(own, tmp_path / "webhook.log", "webhook", *options) as process:
+        process.health = f"http://127.0.0.1:{health}"
         eventually("the webhook is trusted", lambda: _trusted(kubectl, namespace), seconds=60)
         eventually("it answers", lambda: _refuses(kubectl, namespace), seconds=60)
         yield process
@@ -142,6 +145,13 @@ def test_what_passed_while_it_was_away_is_caught_and_may_be_changed(
         epd.patch({"encode": {"parallelism": {"tensor": 4}}})
     kubectl("label", "epd/vision", "-n", namespace, "a=b")
     kubectl("delete", "epd/vision", "-n", namespace, "--timeout=30s")
+
+
+def test_its_probes_answer_and_it_counts(webhook: OperatorProcess, kubectl: Kubectl, namespace: str) -> None:
+    refused = metric(webhook.health, "epd_operator_admissions_total", verdict="refused")
+    assert _refuses(kubectl, namespace)
+    assert metric(webhook.health, "epd_operator_admissions_total", verdict="refused") == refused + 1
+    assert all(answers(f"{webhook.health}/{path}") for path in ("healthz", "readyz"))
 
 
 @pytest.mark.usefixtures("webhook")

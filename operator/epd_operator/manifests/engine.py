@@ -25,7 +25,8 @@ def start_script(role: RolePlan) -> str:
     script = f"rm -rf {stale} && mkdir -p {directories}"
     if role.role is Role.ENCODE:
         for directory in map(shlex.quote, role.directories):
-            script += f' && cp /proc/version {directory}/."$HOSTNAME" && rm {directory}/."$HOSTNAME"'
+            file = f'{directory}/."$HOSTNAME"'
+            script += f" && dd status=none if=/proc/version of={file} && rm {file}"
     return f'{script} && exec vllm serve "$@"'
 
 

@@ -6,6 +6,7 @@ The order matters: the deployments are started once, and the last tests end them
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from hack.demo import deployment_of, raw_proxy
 from hack.engine_env import VLLM_VERSION, EngineEnvironment
 from hack.local_run import LocalRun
 from hack.monolith import Monolith
+from tests.conformance import engine_sim as engine_sims
 from tests.conformance import shapes
 from tests.conformance.conftest import missing
 from tests.conformance.serving import EXAMPLES, MODEL, PICTURES, QUESTIONS, Reference, example, served
@@ -113,6 +115,35 @@ def test_the_simulator_says_what_e_p_d_says(e_p_d: LocalRun, engine: EngineEnvir
     if not engine.has_nixl:
         missing("KV blocks go through files, whose connector reports nothing: NIXL cannot be installed")
     same_shapes(e_p_d, "prefill")
+
+
+@pytest.fixture
+def engine_sim(e_pd: LocalRun, folder: Path, tmp_path: Path) -> Iterator[shapes.Engines]:
+    """The simulator of clusters without accelerators, with the key of E+PD."""
+    key = (e_pd.directory / "engine-key").read_text().strip()
+    with engine_sims.engine_sim(folder / "tiny-qwen2-vl", MODEL, key, tmp_path) as engines:
+        yield engines
+
+
+def test_the_simulator_of_clusters_says_what_e_pd_says(e_pd: LocalRun, engine_sim: shapes.Engines) -> None:
+    urls = {role: e_pd.instance(f"{role}-0")["url"] for role in engine_sim.urls}
+    said = shapes.walk(shapes.Engines(urls, MODEL, engine_sim.key), "decode")
+    simulated = shapes.walk(engine_sim, "decode")
+    found = {name: shapes.differences(simulated[name], said[name]) for name in engine_sims.SPOKEN}
+    assert not {name: different for name, different in found.items() if different}
+    for url in (urls["decode"], engine_sim.urls["decode"]):
+        assert metric(url, engine_sims.COUNTED[0], model_name=MODEL) > 0
+        assert metric(url, engine_sims.COUNTED[1], model_name=MODEL) == 0
+
+
+def test_the_simulator_of_clusters_wants_a_model_as_vllm_does(engine: EngineEnvironment, tmp_path: Path) -> None:
+    absent = str(tmp_path / "absent")
+    real = subprocess.run([engine.vllm, "serve", absent], capture_output=True, text=True, check=False)
+    pretended = engine_sims.start([absent])
+    _, said = pretended.communicate(timeout=engine_sims.SECONDS)
+    assert pretended.returncode == real.returncode == 1
+    assert absent in said
+    assert absent in real.stdout + real.stderr
 
 
 @pytest.mark.parametrize("topology", ["e_pd", "e_p_d"])

@@ -83,7 +83,8 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _write(writer: asyncio.StreamWriter, response: Response) -> None:
-    lines = [f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Status')}", f"content-type: {response.kind}"]
+    lines = [f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Status')}"]
+    lines += [f"content-type: {response.kind}"] if response.kind else []
     lines += [f"{name}: {value}" for name, value in response.headers.items()]
     if response.events is None:
         lines.append(f"content-length: {len(response.body)}")

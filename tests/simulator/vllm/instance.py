@@ -34,7 +34,7 @@ class Instance:
         """Answer one request."""
         path = request.path.partition("?")[0]
         if path in ("/health", "/ping"):
-            return Response(503 if self.dead else 200)
+            return Response(503 if self.dead else 200, kind="")
         if path == "/version":
             return as_json({"version": self.options.release})
         if path == "/metrics":
@@ -44,19 +44,18 @@ class Instance:
             and path.startswith(GUARDED)
             and request.headers.get("authorization") != f"Bearer {self.options.key}"
         ):
-            return failure(401, "Unauthorized")
+            return as_json({"error": "Unauthorized"}, 401)
         if path == "/v1/models":
             model = {"id": self.options.served_name, "object": "model", "owned_by": "vllm", "root": self.options.model}
             return as_json({"object": "list", "data": [model]})
         if (request.method, path) != ("POST", "/v1/chat/completions"):
-            return failure(404, "Not Found")
+            return as_json({"detail": "Not Found"}, 404)
         return await self._chat(request)
 
     async def _chat(self, request: Request) -> Response:
         try:
             asked = json.loads(request.body)
-            messages = asked["messages"]
-            text_digest(messages)
+            text_digest(asked["messages"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return failure(400, f"not a chat request: {error!r}")
         if asked.get("model") not in (None, self.options.served_name):

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy bench-operator
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs pod-schema conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy bench-forwarding bench-operator
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -82,6 +82,9 @@ cluster-up: venv ## start the local cluster with this machine as its node (root,
 images: venv ## the container images, by Docker or by buildah; engine-cpu is 6 GB
 	$(BIN)/python -m hack.images build
 
+pod-schema: venv ## write the fields of a pod that templates are checked with, from an API server
+	$(BIN)/python -m hack.pod_schema
+
 demo-cluster: venv ## cluster, images, helm install, EPDDeployment, question, answer: with real vLLM pods
 	$(BIN)/python -m hack.demo_cluster $(CONTEXT)
 
@@ -102,6 +105,9 @@ bench-proxy: venv ## what the proxy costs, beside nginx where it is installed
 
 bench-operator: venv ## what the operator costs for N objects on a real API server: N="20 100" [LWS=checkout of kubernetes-sigs/lws]
 	$(BIN)/python -m benchmarks.operator --n $(or $(N),20 100) $(if $(LWS),--lws $(LWS))
+
+bench-forwarding: venv ## what decode is spared by metadata in place of media, with real vLLM
+	$(BIN)/python -m benchmarks.proxy.forwarding
 
 clean: ## remove what was built here (caches outside the project stay)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -73,6 +73,7 @@ def qwen2(heads: int, kv_heads: int) -> dict[str, Any]:
 MODELS: dict[str, dict[str, Any]] = {
     "qwen2-vl": qwen2_vl(2, 1),
     "qwen3-vl": qwen3_vl(2, 1),
+    "qwen3-vl-6": qwen3_vl(6, 2),
     "qwen2-vl-16": qwen2_vl(16, 4),
     "qwen3-vl-16": qwen3_vl(16, 4),
     "text": qwen2(16, 4),

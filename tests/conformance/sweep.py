@@ -93,7 +93,7 @@ def sweep(
         report.objects += 1
         wiring = wire(parsed.deployment, model_config=models.MODELS[drawn.model] if drawn.known else None)
         findings = tuple(check(wiring))
-        verdicts = dict(ask(wiring, judges, folders))
+        verdicts = dict(ask(wiring, judges, folders[drawn.model]))
         report.rules.update({finding.rule for finding in findings})
         report.accepted += not any(finding.severity is Severity.ERROR for finding in findings)
         for what in compare(wiring, findings, verdicts):
@@ -102,11 +102,10 @@ def sweep(
     return report
 
 
-def ask(wiring: Wiring, judges: Platforms, folders: Mapping[str, Path]) -> Iterator[tuple[Role, Verdict]]:
-    """VLLM's verdict on each role."""
+def ask(wiring: Wiring, judges: Platforms, folder: Path) -> Iterator[tuple[Role, Verdict]]:
+    """VLLM's verdict on each role, with the model in `folder`."""
     for role, instance in wiring.instances.items():
         line = command(wiring, role)
-        folder = folders[wiring.deployment.spec.model.id.removeprefix("./")]
         argv = [str(folder), *(word.replace("$(POD_IP)", ADDRESS) for word in line.argv[1:])]
         env = {variable.name: variable.value if variable.value is not None else ADDRESS for variable in line.env}
         # What the user wrote, also where the operator would insist on its own: rules say what vLLM makes of it.

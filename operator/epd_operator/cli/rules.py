@@ -19,8 +19,8 @@ def command(output: str) -> None:
         click.echo(json.dumps([as_json(rule) for rule in RULES], indent=2))
         return
     for rule in RULES:
-        proved = "proved against vLLM" if rule.proved else "not provable here"
-        click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity}, {rule.kind}, {releases(rule)}, {proved}")
+        proved = ", proved against vLLM" if rule.proved else ""
+        click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity}, {rule.kind}, {releases(rule)}{proved}")
         for text in (rule.what, rule.why, f"Source: {rule.source}"):
             click.echo(textwrap.fill(text, 110, initial_indent="    ", subsequent_indent="    "))
 

@@ -109,7 +109,8 @@ def _transfer_variables(wiring: Wiring, instance: Instance, site: Site) -> Itera
         yield _address("VLLM_EC_SIDE_CHANNEL_HOST", site, pod_ip)
         port = str(site.ports.embeddings_side_channel)
         yield Variable("VLLM_EC_SIDE_CHANNEL_PORT", port, "away from 5601, the KV side channel of rank 1", wired=True)
-        yield Variable("VLLM_USE_V2_MODEL_RUNNER", "1", "ECCPUConnector requires it", wired=True)
+        if wiring.release is None or wiring.release.minor_key >= connectors.EC_CPU_NIXL_SINCE.minor_key:
+            yield Variable("VLLM_USE_V2_MODEL_RUNNER", "1", "ECCPUConnector requires it", wired=True)
 
 
 def _field(name: str, path: str, reason: str) -> Variable:

@@ -118,7 +118,7 @@ class Instance:
         if isinstance(named, str) and named.lower() != "auto":
             return named.lower()
         if isinstance(named, int) and not isinstance(named, bool):
-            return self.torch_device  # a bare index is one of the accelerator
+            return "cuda" if self.torch_device == "cpu" else self.torch_device  # a bare index is no CPU to torch
         if self.wanted_preprocessing is PreprocessingDevice.CPU or self.device_type is DeviceType.CPU:
             return "cpu"
         if self.wanted_preprocessing is PreprocessingDevice.ACCELERATOR:

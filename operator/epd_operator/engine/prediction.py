@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from epd_operator.api.device import DeviceType
 from epd_operator.api.role import Topology
 from epd_operator.engine.command import ENCODE_ONLY_DERIVED_SINCE
+from epd_operator.engine.connectors import EC_CPU, EC_CPU_NIXL_SINCE
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.release import Release
 from epd_operator.engine.wiring import Wiring
@@ -87,7 +88,8 @@ def _caches_prefixes(wiring: Wiring, instance: Instance) -> bool:
 def runs_v2(wiring: Wiring, instance: Instance) -> bool:
     """Whether vLLM takes its V2 model runner."""
     written = instance.env.get("VLLM_USE_V2_MODEL_RUNNER")
-    if wiring.embeddings_by("ECCPUConnector") is not None and instance.ec_role is not None:
+    moves = wiring.release is None or wiring.release.minor_key >= EC_CPU_NIXL_SINCE.minor_key
+    if moves and wiring.embeddings_by(EC_CPU) is not None and instance.ec_role is not None:
         return True  # the operator sets the variable
     if written is not None and written.variable.value is not None:
         return written.variable.value not in ("0", "")

@@ -6,7 +6,7 @@ import pytest
 
 from epd_operator.api.finding import Finding
 from epd_operator.engine.rules import RULES, check
-from epd_operator.engine.rules.rule import Rule
+from epd_operator.engine.rules.rule import Kind, Rule
 from tests.unit.objects import findings, wiring
 from tests.unit.rules.case import Breaks, Case, Spares
 from tests.unit.rules.cases import (
@@ -25,6 +25,7 @@ from tests.unit.rules.cases import (
     mooncake,
     naming,
     overlay,
+    podspec,
     preprocessing,
     processor,
     proxy,
@@ -59,6 +60,7 @@ MODULES = (
     proxy,
     rollout,
     overlay,
+    podspec,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 BREAKS = [
@@ -139,3 +141,10 @@ def test_rules_are_documented(rule: Rule) -> None:
 def test_rule_ids_are_unique() -> None:
     ids = [rule.id for rule in RULES]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_what_rules_say_of_vllm_is_proved_or_says_why_not(rule: Rule) -> None:
+    about_vllm = rule.kind in (Kind.REFUSED, Kind.SILENT)
+    assert about_vllm == (rule.proved or bool(rule.unproved))
+    assert not (rule.proved and rule.unproved)

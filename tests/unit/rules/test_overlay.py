@@ -8,7 +8,7 @@ from epd_operator.api.parse import parse
 from epd_operator.engine.rules import check
 from epd_operator.engine.wiring import wire
 
-CLASH, MALFORMED = "template-clash-with-wiring", "template-malformed"
+CLASH, MALFORMED, VALUE = "template-clash-with-wiring", "template-malformed", "template-field-value"
 
 
 def found(place: str, template: dict[str, Any], **encode: Any) -> list[tuple[str, str]]:
@@ -50,7 +50,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("encode", {"spec": {"volumes": ["x"]}}, MALFORMED, "spec.volumes[0]"),
     ("encode", engine(env=None), MALFORMED, "spec.containers[0].env"),
     ("encode", engine(volumeMounts=[{"name": "x"}]), MALFORMED, "spec.containers[0].volumeMounts[0]"),
-    ("encode", engine(env=[{"name": 1}]), MALFORMED, "spec.containers[0].env[0]"),
+    ("encode", engine(env=[{"name": 1}]), VALUE, "spec.containers[0].env[0].name"),
     ("decode", {"spec": {"$patch": "replace"}}, MALFORMED, "spec.$patch"),
     ("decode", {"spec": {"volumes": [{"name": "x", "$patch": "delete"}]}}, MALFORMED, "spec.volumes[0].$patch"),
 ]

@@ -1,6 +1,7 @@
 """Rules about ECCPUConnector: embeddings in host memory, pulled over NIXL."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from epd_operator.api.device import DeviceType
 from epd_operator.api.finding import Severity
@@ -25,6 +26,7 @@ _CACHE_SIZE = "spec.transfer.embeddings.cacheSize"
     source="vLLM 0.29 and 0.30 ec_connector/cpu/connector.py",
     until=connectors.EC_CPU_NIXL_SINCE,
     needs_release=True,
+    proved=True,
 )
 def eccpu_moves_nothing(wiring: Wiring) -> Iterator[Broken]:
     """ECCPUConnector before 0.30."""
@@ -44,6 +46,7 @@ def eccpu_moves_nothing(wiring: Wiring) -> Iterator[Broken]:
     why="Without it the memory region is private to one instance: no transfer, no metadata, no error.",
     source="vLLM 0.33 ec_connector/cpu/scheduler/__init__.py:91",
     since=connectors.EC_CPU_NIXL_SINCE,
+    proved=True,
 )
 def eccpu_without_nixl(wiring: Wiring) -> Iterator[Broken]:
     """The user switches NIXL off."""
@@ -61,6 +64,7 @@ def eccpu_without_nixl(wiring: Wiring) -> Iterator[Broken]:
     what="An encoder with ECCPUConnector over NIXL has data parallelism 1.",
     why="Every rank binds the same side channel port in one pod: address in use.",
     source="vLLM 0.33 ec_connector/cpu/scheduler/__init__.py:167 (no offset by rank)",
+    unproved="the port is bound by running engines on devices, with nixl",
     since=connectors.EC_CPU_NIXL_SINCE,
 )
 def eccpu_data_parallel(wiring: Wiring) -> Iterator[Broken]:
@@ -75,23 +79,48 @@ def eccpu_data_parallel(wiring: Wiring) -> Iterator[Broken]:
     id="ec-cpu-bytes-invalid",
     severity=Severity.ERROR,
     kind=Kind.REFUSED,
-    what="ec_cpu_bytes is a whole number of bytes above 0, and says the same as cacheSize.",
-    why="vLLM refuses to start, or one of the two values would be ignored.",
-    source="vLLM 0.33 ec_connector/cpu/common.py:81",
+    what="ec_cpu_bytes is a number of bytes, and not 0.",
+    why="vLLM refuses to start.",
+    source="vLLM 0.28 to 0.33 ec_connector/cpu/common.py, create_ec_shared_region",
+    proved=True,
 )
 def ec_cpu_bytes_invalid(wiring: Wiring) -> Iterator[Broken]:
-    """A value of another type, nothing, or two values."""
-    choice = wiring.embeddings_by(connectors.EC_CPU)
+    """Nothing, or something that is no number."""
+    choice, cache_size = wiring.embeddings_by(connectors.EC_CPU), cache_size_of(wiring)
     if choice is None:
         return
-    cache_size = cache_size_of(wiring)
-    if "ec_cpu_bytes" not in choice.extra:
-        if cache_size is not None and cache_size.bytes < 1:
-            yield Broken(_CACHE_SIZE, str(cache_size), "vLLM refuses a cache of 0 bytes", "write 4Gi, or remove it")
+    if "ec_cpu_bytes" in choice.extra and _refused_size(choice.extra["ec_cpu_bytes"]):
+        message = "is no number of bytes above 0 (vLLM refuses to start)"
+        value = choice.extra["ec_cpu_bytes"]
+        yield Broken(f"{_EXTRA}.ec_cpu_bytes", value, message, "remove it and set transfer.embeddings.cacheSize")
+    elif "ec_cpu_bytes" not in choice.extra and cache_size is not None and cache_size.bytes < 1:
+        yield Broken(_CACHE_SIZE, str(cache_size), "vLLM refuses a cache of 0 bytes", "write 4Gi, or remove it")
+
+
+def _refused_size(value: Any) -> bool:
+    """Whether vLLM refuses it as a size: false, or nothing that Python's int() takes."""
+    try:
+        return not value or int(value) == 0
+    except (TypeError, ValueError, OverflowError):
+        return True
+
+
+@rule(
+    id="ec-cpu-bytes-unclear",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="ec_cpu_bytes is written as a whole number above 0, and says the same as cacheSize.",
+    why="Shared memory is computed from it, vLLM takes true for 1 byte, and of two sizes one would be ignored.",
+    source="vLLM 0.33 ec_connector/cpu/common.py, create_ec_shared_region",
+)
+def ec_cpu_bytes_unclear(wiring: Wiring) -> Iterator[Broken]:
+    """A number in another form, or two sizes."""
+    choice, cache_size = wiring.embeddings_by(connectors.EC_CPU), cache_size_of(wiring)
+    value = choice.extra.get("ec_cpu_bytes") if choice is not None else None
+    if value is None or _refused_size(value):
         return
-    value = choice.extra["ec_cpu_bytes"]
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        message = "is no whole number of bytes above 0 (vLLM refuses to start)"
+        message = "is not written as a whole number of bytes above 0, from which /dev/shm is computed"
         yield Broken(f"{_EXTRA}.ec_cpu_bytes", value, message, "remove it and set transfer.embeddings.cacheSize")
     elif cache_size is not None and cache_size.bytes != value:
         message = f"cacheSize says {cache_size.bytes} bytes, and only one of the two can hold"
@@ -105,6 +134,7 @@ def ec_cpu_bytes_invalid(wiring: Wiring) -> Iterator[Broken]:
     what="ec_cpu_bytes of every rank must fit into /dev/shm.",
     why="vLLM does not check it and touches all of it at start: OSError 14 (Bad address), and the file stays.",
     source="vLLM 0.33 ec_connector/cpu/ec_shared_region.py; the errno was seen",
+    unproved="the memory is touched by a running engine, in a /dev/shm of that size",
 )
 def ec_cpu_bytes_shared_memory(wiring: Wiring) -> Iterator[Broken]:
     """SharedMemorySize as written is too small."""
@@ -206,6 +236,7 @@ RULES = (
     eccpu_without_nixl,
     eccpu_data_parallel,
     ec_cpu_bytes_invalid,
+    ec_cpu_bytes_unclear,
     ec_cpu_bytes_shared_memory,
     ec_cpu_bytes_memory_limit,
 )

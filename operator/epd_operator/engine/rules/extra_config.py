@@ -55,6 +55,7 @@ def clash_with_wiring(wiring: Wiring) -> Iterator[Broken]:
     why="vLLM ignores others without a word.",
     source="the sources of the connectors, each release",
     needs_release=True,
+    proved=True,
 )
 def key_unknown(wiring: Wiring) -> Iterator[Broken]:
     """A key that no line of the connector reads."""

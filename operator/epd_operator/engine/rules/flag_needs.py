@@ -145,7 +145,18 @@ NEEDS = (
             "with --enable-lora it is at least 1",
             "use 1 or more",
         )
-        for flag in ("--max-loras", "--max-cpu-loras", "--max-lora-cls-labels")
+        for flag in ("--max-loras", "--max-lora-cls-labels")
+    ),
+    Need(
+        "--max-cpu-loras",
+        lambda value, values: (
+            not values.get("--enable-lora")
+            or not isinstance(value, int)
+            or value < 1
+            or value >= (values.get("--max-loras") or 1)
+        ),
+        "with --enable-lora it is at least --max-loras",
+        "raise it, or remove it",
     ),
     Need(
         "--show-hidden-metrics-for-version",

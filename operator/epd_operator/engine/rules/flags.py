@@ -149,6 +149,7 @@ def _configs(wiring: Wiring, *, ignored: bool) -> Iterator[tuple[str, str]]:
     what="--config and its file are two items of args.",
     why="vLLM accepts --config=FILE and never reads the file.",
     source="vLLM 0.28 to 0.33 utils/argparse_utils.py, parse_args",
+    proved=True,
 )
 def config_ignored(wiring: Wiring) -> Iterator[Broken]:
     """--config=FILE."""
@@ -198,6 +199,7 @@ def deprecated(wiring: Wiring) -> Iterator[Broken]:
     what="No flag asks vLLM for its help.",
     why="vLLM prints its flags and ends, again and again, without an error.",
     source="Python argparse (-h, --help)",
+    unproved="it neither refuses nor serves: it prints and ends without an error",
 )
 def asks_for_help(wiring: Wiring) -> Iterator[Broken]:
     """-h or --help."""

@@ -55,6 +55,7 @@ def prefill_decode_device(wiring: Wiring) -> Iterator[Broken]:
     what="enforce_handshake_compat stays on.",
     why="Instances that do not fit then exchange blocks all the same: the output is wrong, without any error.",
     source="vLLM 0.28 to 0.33 kv_connector/v1/nixl/base_worker.py",
+    proved=True,
 )
 def handshake_check_off(wiring: Wiring) -> Iterator[Broken]:
     """The check of NIXL's hand-shake, switched off."""

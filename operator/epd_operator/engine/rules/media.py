@@ -45,6 +45,7 @@ def _plain(value: Any, default: Any) -> str:
     what="An encoder is not told to take no media.",
     why="vLLM starts it and answers every request with an error.",
     source="vLLM 0.28 to 0.33: accepted when asked; config/multimodal.py, get_limit_per_prompt",
+    proved=True,
 )
 def encoder_takes_no_media(wiring: Wiring) -> Iterator[Broken]:
     """--language-model-only, or limits that are all 0."""
@@ -82,6 +83,7 @@ def _limited_everywhere(wiring: Wiring, modality: str) -> bool:
     source="vLLM 0.33 config/vllm.py:2846, asked",
     since=Release(0, 33),
     needs_release=True,
+    proved=True,
 )
 def decode_language_model_only(wiring: Wiring) -> Iterator[Broken]:
     """The flag on an instance that gets KV blocks of requests with media."""
@@ -101,6 +103,7 @@ def decode_language_model_only(wiring: Wiring) -> Iterator[Broken]:
     what="The consumer of embeddings does not run with --language-model-only.",
     why="It sets every limit of media to 0, so vLLM starts and refuses each request with media.",
     source="vLLM 0.33 config/multimodal.py, get_limit_per_prompt",
+    proved=True,
 )
 def consumer_language_model_only(wiring: Wiring) -> Iterator[Broken]:
     """The flag on the role that consumes embeddings."""
@@ -123,6 +126,7 @@ def consumer_language_model_only(wiring: Wiring) -> Iterator[Broken]:
     source="vLLM 0.30 to 0.33 multimodal/processing/inputs.py:34; hashes run on 0.32",
     since=HASHED_MEDIA_IO_SINCE,
     needs_release=True,
+    proved=True,
 )
 def media_io_differs(wiring: Wiring) -> Iterator[Broken]:
     """Two roles decode media in different ways."""
@@ -139,6 +143,7 @@ def media_io_differs(wiring: Wiring) -> Iterator[Broken]:
     what="--mm-hasher-algorithm is the same on every role.",
     why="Items without an id of their own get different keys: consumers find no embedding.",
     source="vLLM 0.33 multimodal/hasher.py",
+    proved=True,
 )
 def hasher_differs(wiring: Wiring) -> Iterator[Broken]:
     """Two roles hash in different ways."""
@@ -157,6 +162,7 @@ def hasher_differs(wiring: Wiring) -> Iterator[Broken]:
     source="vLLM 0.31 to 0.33 entrypoints/generate/base/protocol.py:72",
     since=TRUST_SINCE,
     needs_release=True,
+    proved=True,
 )
 def trust_differs(wiring: Wiring) -> Iterator[Broken]:
     """One role trusts what another refuses."""
@@ -173,6 +179,7 @@ def trust_differs(wiring: Wiring) -> Iterator[Broken]:
     what="An encoder's processor cache is not of type shm.",
     why="A hit reports no metadata, so the media travel to the consumer as they are.",
     source="vLLM 0.28 to 0.33 multimodal/cache.py",
+    proved=True,
 )
 def encoder_shm_processor_cache(wiring: Wiring) -> Iterator[Broken]:
     """The shm cache on an encoder."""
@@ -193,6 +200,7 @@ def encoder_shm_processor_cache(wiring: Wiring) -> Iterator[Broken]:
     source="vLLM 0.28 renderers/base.py:700; 0.30 keeps explicit ids",
     until=EXPLICIT_UUIDS_KEPT_SINCE,
     needs_release=True,
+    proved=True,
 )
 def encoder_replaces_uuids(wiring: Wiring) -> Iterator[Broken]:
     """--mm-processor-cache-gb 0 on an encoder, whose prefix caching is off."""
@@ -213,6 +221,7 @@ def encoder_replaces_uuids(wiring: Wiring) -> Iterator[Broken]:
     source="vLLM 0.31 v1/attention/ops/vit_attn_wrappers.py:65 (vllm#57136)",
     until=Release(0, 31),
     needs_release=True,
+    proved=True,
 )
 def encoder_graph_wrong_output(wiring: Wiring) -> Iterator[Broken]:
     """cudagraph_mm_encoder in the compilation options."""
@@ -231,6 +240,7 @@ def encoder_graph_wrong_output(wiring: Wiring) -> Iterator[Broken]:
     what="HF_HUB_OFFLINE is the same on every role.",
     why="Offline, the model's id becomes the path of its snapshot, and transfer hand-shakes compare the string.",
     source="vLLM 0.33 cpu/protocol.py:78, nixl/metadata.py:146",
+    proved=True,
 )
 def hub_offline_differs(wiring: Wiring) -> Iterator[Broken]:
     """One role is offline and another is not."""

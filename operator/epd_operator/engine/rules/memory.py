@@ -37,6 +37,7 @@ def shared_memory_above_limit(wiring: Wiring) -> Iterator[Broken]:
     what="sharedMemorySize holds what the instance keeps in /dev/shm.",
     why="Depending on what does not fit: an error at start, SIGBUS under load, or a slower path with a log line.",
     source="vLLM 0.32 and 0.33, shm_broadcast.py, multimodal/cache.py; measured on 0.32",
+    proved=True,
 )
 def shared_memory_too_small(wiring: Wiring) -> Iterator[Broken]:
     """SharedMemorySize as written is below the computed need."""

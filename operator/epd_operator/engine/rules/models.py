@@ -45,6 +45,7 @@ def text_model_encoder(wiring: Wiring) -> Iterator[Broken]:
     source="vLLM 0.28, asked",
     until=PRODUCER_CHECKED_SINCE,
     needs_release=True,
+    proved=True,
 )
 def text_model_encoder_idle(wiring: Wiring) -> Iterator[Broken]:
     """The same in the release that does not check it."""
@@ -165,6 +166,7 @@ def prefill_tensor_above_kv_heads(wiring: Wiring) -> Iterator[Broken]:
     what="--max-num-batched-tokens of an encoder holds one image of full size.",
     why="It is also the encoder's cache and the largest item: a larger image is answered with an error.",
     source="vLLM 0.33 v1/core/encoder_cache_manager.py; published image processors of Qwen2-VL and Qwen3-VL",
+    proved=True,
 )
 def encoder_budget_below_image(wiring: Wiring) -> Iterator[Broken]:
     """A budget below what one image may take, for architectures whose image sizes are known."""

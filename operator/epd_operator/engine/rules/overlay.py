@@ -18,7 +18,9 @@ _NEVER_REMOVED = (".containers", ".env", ".ports")
 
 
 @dataclass(frozen=True, slots=True)
-class _Overlay:
+class Overlay:
+    """One overlay of an object."""
+
     path: str
     """spec.encode.template and so on."""
     template: PodTemplate
@@ -29,6 +31,7 @@ class _Overlay:
 
     @property
     def spec(self) -> Mapping[str, Any]:
+        """What it says of the pod's spec."""
         return self.template.spec or {}
 
     def own_containers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -39,14 +42,15 @@ class _Overlay:
                 yield f"{self.path}.spec.containers[{index}]", item
 
 
-def _overlays(wiring: Wiring) -> Iterator[_Overlay]:
+def overlays(wiring: Wiring) -> Iterator[Overlay]:
+    """Every overlay that an object has."""
     for role, instance in wiring.instances.items():
         if instance.spec.template is not None:
             wired = wired_variables(wiring, instance, POD)
-            yield _Overlay(f"spec.{role}.template", instance.spec.template, overlay.ENGINE, wired)
+            yield Overlay(f"spec.{role}.template", instance.spec.template, overlay.ENGINE, wired)
     proxy = wiring.deployment.spec.proxy
     if proxy is not None and proxy.template is not None:
-        yield _Overlay("spec.proxy.template", proxy.template, names.PROXY, {})
+        yield Overlay("spec.proxy.template", proxy.template, names.PROXY, {})
 
 
 @rule(
@@ -59,7 +63,7 @@ def _overlays(wiring: Wiring) -> Iterator[_Overlay]:
 )
 def template_clash(wiring: Wiring) -> Iterator[Broken]:
     """A protected label, field or variable in an overlay."""
-    for found in _overlays(wiring):
+    for found in overlays(wiring):
         yield from _metadata_clashes(found)
         protected = overlay.protected_fields(found.container)
         for field in sorted(found.spec.keys() & protected.keys()):
@@ -71,7 +75,7 @@ def template_clash(wiring: Wiring) -> Iterator[Broken]:
             yield from _port_clashes(path, container.get("ports"))
 
 
-def _metadata_clashes(found: _Overlay) -> Iterator[Broken]:
+def _metadata_clashes(found: Overlay) -> Iterator[Broken]:
     metadata = found.template.metadata
     for kind, entries in (
         ("labels", metadata and metadata.labels),
@@ -82,7 +86,7 @@ def _metadata_clashes(found: _Overlay) -> Iterator[Broken]:
             yield Broken(f"{found.path}.metadata.{kind}", key, message, "use a name of your own")
 
 
-def _env_clashes(found: _Overlay, path: str, env: Any) -> Iterator[Broken]:
+def _env_clashes(found: Overlay, path: str, env: Any) -> Iterator[Broken]:
     for index, item in enumerate(env if isinstance(env, list) else ()):
         name = item.get("name") if isinstance(item, Mapping) else None
         if not isinstance(name, str):
@@ -113,7 +117,7 @@ def _port_clashes(path: str, ports: Any) -> Iterator[Broken]:
 )
 def template_malformed(wiring: Wiring) -> Iterator[Broken]:
     """A list that is none, an item without its name, a directive of kubectl patches."""
-    for found in _overlays(wiring):
+    for found in overlays(wiring):
         yield from _malformed(found.spec, f"{found.path}.spec")
 
 
@@ -140,8 +144,7 @@ def _malformed_list(value: Any, path: str, key: str) -> Iterator[Broken]:
         yield Broken(path, value, f"must be a list of objects, each with {key}", "write it as a list")
         return
     for index, item in enumerate(value):
-        name = item.get(key) if isinstance(item, Mapping) else None
-        if not isinstance(name, int if key == "containerPort" else str) or isinstance(name, bool):
+        if not isinstance(item, Mapping) or item.get(key) is None:
             message = f"is merged by its {key}, and it has none"
             yield Broken(f"{path}[{index}]", item, message, f"write an object with {key}")
 

@@ -60,7 +60,6 @@ def torch_shm_spawn(wiring: Wiring) -> Iterator[Broken]:
     what="preprocessing goes only with encode.",
     why="Other roles receive metadata instead of media, or preprocess on the CPU: vLLM allows them nothing else.",
     source="vLLM 0.28 config/multimodal.py:440, 0.33 config/multimodal.py:650",
-    proved=True,
 )
 def preprocessing_off_encoder(wiring: Wiring) -> Iterator[Broken]:
     """A preprocessing block on another role; its accelerator form has a rule of its own."""
@@ -131,6 +130,7 @@ def accelerator_on_cpu(wiring: Wiring) -> Iterator[Broken]:
     what="preprocessing.device: Auto of an encoder with an accelerator means the accelerator.",
     why="vLLM takes it only with torch_shm, else the CPU, and says so in one line of its log.",
     source="vLLM 0.28 config/vllm.py:2302, 0.33 config/vllm.py:2903; asked",
+    proved=True,
 )
 def auto_on_cpu(wiring: Wiring) -> Iterator[Broken]:
     """Auto as written, and the outcome is the CPU."""

@@ -81,6 +81,7 @@ def device_off_encoder(wiring: Wiring) -> Iterator[Broken]:
     what="A device in --mm-processor-kwargs says the same as preprocessing.device, and names a device that is there.",
     why="The option wins without a word; an index beyond the instance's devices ends each request with an error.",
     source=SOURCE,
+    proved=True,
 )
 def device_clash(wiring: Wiring) -> Iterator[Broken]:
     """The options name another device than the encoder's spec, or one that the pod does not have."""

@@ -58,7 +58,10 @@ class Rule:
     until: Release | None = None
     """First release that it does not hold for any more."""
     proved: bool = False
-    """The conformance tests put it before the real vLLM."""
+    """The conformance tests put its cases before the real vLLM of every release that it holds for: it refuses them, or,
+    where the rule is about what vLLM accepts, it accepts them."""
+    unproved: str = ""
+    """Why vLLM cannot be asked, where a rule that says what it refuses or accepts is not proved."""
     needs_release: bool = False
     """Silent where the object names no release."""
 

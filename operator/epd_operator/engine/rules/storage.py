@@ -17,6 +17,7 @@ from epd_operator.engine.wiring import TransferChoice, Wiring
     what="A connector that moves data through a shared directory needs a PersistentVolumeClaim.",
     why="Each pod would write to a directory of its own: nothing is transferred, and vLLM says no word about it.",
     source="vLLM ec_connector/example_connector.py, kv_connector/v1/example_connector.py (path defaults to /tmp)",
+    proved=True,
 )
 def shared_directory_without_claim(wiring: Wiring) -> Iterator[Broken]:
     """A shared directory and no volume, in a cluster."""

@@ -19,6 +19,7 @@ from epd_operator.engine.rules import (
     mooncake,
     naming,
     overlay,
+    podspec,
     preprocessing,
     processor,
     proxy,
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     *proxy.RULES,
     *rollout.RULES,
     *overlay.RULES,
+    *podspec.RULES,
 )
 """In the order in which findings are shown."""
 

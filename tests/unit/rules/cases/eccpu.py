@@ -61,17 +61,24 @@ CASES = (
         (
             Breaks(f"{_BYTES}4Gi}}}}}}", f"{_EXTRA}.ec_cpu_bytes", "4Gi", remedy="cacheSize"),
             Breaks(f"{_BYTES}0}}}}}}", f"{_EXTRA}.ec_cpu_bytes", 0),
-            Breaks(f"{_BYTES}true}}}}}}", f"{_EXTRA}.ec_cpu_bytes", True),
-            Breaks(f"{_BYTES}4096}}, cacheSize: 4Gi}}}}", f"{_EXTRA}.ec_cpu_bytes", 4096),
             Breaks("transfer: {embeddings: {cacheSize: 0}}", "spec.transfer.embeddings.cacheSize", "0"),
         ),
         (
             Spares(f"{_BYTES}4096}}}}}}"),
-            Spares(f"{_BYTES}4096}}, cacheSize: 4Ki}}}}"),
             Spares(
                 "transfer: {embeddings: {cacheSize: 0, volume: {persistentVolumeClaim: {claimName: a}}}}",
             ),
         ),
+    ),
+    Case(
+        "ec-cpu-bytes-unclear",
+        (
+            Breaks(f"{_BYTES}4096}}, cacheSize: 4Gi}}}}", f"{_EXTRA}.ec_cpu_bytes", 4096, remedy="cacheSize"),
+            Breaks(f"{_BYTES}true}}}}}}", f"{_EXTRA}.ec_cpu_bytes", True),
+            Breaks(f"{_BYTES}-1}}}}}}", f"{_EXTRA}.ec_cpu_bytes", -1),
+            Breaks(f"{_BYTES}'4096'}}}}}}", f"{_EXTRA}.ec_cpu_bytes", "4096"),
+        ),
+        (Spares(f"{_BYTES}4096}}, cacheSize: 4Ki}}}}"),),
     ),
     Case(
         "ec-cpu-bytes-shared-memory",

@@ -44,7 +44,12 @@ CASES = (
             ),
             *(
                 Breaks(_args(flag, "0", "--enable-lora"), _PATH, f"{flag} 0")
-                for flag in ("--max-loras", "--max-cpu-loras", "--max-lora-cls-labels")
+                for flag in ("--max-loras", "--max-lora-cls-labels")
+            ),
+            Breaks(
+                _args("--max-cpu-loras", "2", "--max-loras", "4", "--enable-lora"),
+                _PATH,
+                "--max-cpu-loras 2",
             ),
             Breaks(_args("--logits-processors", "a:B", "None"), _PATH, "--logits-processors a:B None"),
             Breaks(_args("--enable-fault-tolerance"), _PATH, "--enable-fault-tolerance"),
@@ -74,6 +79,7 @@ CASES = (
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--max-num-active-seqs", "2048")),
             Spares(_args("--max-loras", "0")),
+            Spares(_args("--max-cpu-loras", "0", "--enable-lora")),
             Spares(_args("--offload-backend", "uva")),
             Spares(_args("--reasoning-effort-map", '{"low": "brief"}')),
         ),

@@ -144,7 +144,7 @@ class Walk:
     def _again(self, error: StageError, *, rewritten: bool) -> str:
         """Return "raw" or "same" when the attempt may be made once more, else nothing."""
         cause = error.cause
-        others = len(self._revision.usable[error.role]) > 1
+        others = any(engine not in self._failed for engine in self._revision.usable[error.role])
         if isinstance(cause, EngineError):
             if cause.trouble is Trouble.CLOSED and rewritten:
                 return "raw"

@@ -344,6 +344,15 @@ async def test_trace_context_is_passed_on(deploy: Deploy) -> None:
 # ---------------------------------------------------------------- engines that come and go
 
 
+@pytest.mark.parametrize("role", ["encode", "prefill", "decode"])
+async def test_requests_go_elsewhere_when_one_of_two_engines_ends(deploy: Deploy, role: str) -> None:
+    proxy = await deploy("E+P+D", prefills=2, decoders=2)
+    await proxy.until(lambda: all(e.state.value == "up" for e in proxy.core.fleet.endpoints()))
+    await proxy.engines[role][0].stop()
+    answers = await asyncio.gather(*(proxy.post(with_image(new_mark())) for _ in range(20)))
+    assert [a.text for a in answers if a.status != 200] == []
+
+
 async def test_an_engine_that_ends_is_ejected_and_taken_back(deploy: Deploy) -> None:
     proxy = await deploy(decoders=2)
     first, _ = proxy.engines["decode"]

@@ -1,6 +1,7 @@
 """The node's container runtime: a containerd of its own, beside any that the machine runs."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,17 @@ class Containerd:
     def has(self, reference: str) -> bool:
         """Whether there is an image of this full name. Raises ClusterError."""
         return reference in self.ctr("images", "list", "-q").split()
+
+    def forget(self, repository: str, kept: Collection[str]) -> None:
+        """Remove the images of a name but some, and those that containers are of. Raises ClusterError."""
+        used = {line.split()[1] for line in self.ctr("containers", "list").splitlines()[1:]}
+        entries = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]
+        found = {name: digest for name, _, digest, *_ in entries}
+        spared = {digest for name, digest in found.items() if name in used or name in kept}
+        stale = {digest for name, digest in found.items() if name.startswith(f"{repository}:")} - spared
+        # An image has several names, among them its own digest; it goes with the last.
+        if names := [name for name, digest in found.items() if digest in stale]:
+            self.ctr("images", "remove", *names)
 
     def import_system_images(self, programs: Programs) -> None:
         """Make images of the built pause program and name server, unless these builds are there already."""

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +85,9 @@ class Kind:
             for node in nodes
         ]
         return bool(nodes) and all(reference in images.split() for images in lists)
+
+    def forget(self, repository: str, kept: Collection[str]) -> None:
+        """Nothing: the nodes, and what they have, go with the cluster."""
 
     def set_gpus(self, count: int) -> None:
         """Let every node offer GPUs that it does not have. A node's restart forgets them. Raises ClusterError."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -41,6 +42,9 @@ class Provider(Protocol):
 
     def has(self, reference: str) -> bool:
         """Whether its nodes have an image, as in `docker.io/library/name:tag`."""
+
+    def forget(self, repository: str, kept: Collection[str]) -> None:
+        """Remove the images of a name from its nodes, but some and those in use, where images pile up."""
 
     def set_gpus(self, count: int) -> None:
         """Let its nodes offer GPUs that they do not have."""
@@ -121,6 +125,9 @@ class Given:
         """Raises ClusterError: there is no common way to ask."""
         raise ClusterError(f"{reference}: what the nodes of context {self.context} have cannot be told from here")
 
+    def forget(self, repository: str, kept: Collection[str]) -> None:
+        """Nothing: what its nodes have is not ours."""
+
     def set_gpus(self, count: int) -> None:
         """Raises ClusterError: another's nodes are not to be lied about."""
         raise ClusterError(f"context {self.context} was not made here, so its nodes do not get {count} pretended GPUs")
@@ -161,6 +168,12 @@ class Local:
         with kept_cluster(self.directory) as cluster:
             cluster.require_node()
             return cluster.node.containerd.has(reference)
+
+    def forget(self, repository: str, kept: Collection[str]) -> None:
+        """Let the node's runtime remove them. Raises ClusterError."""
+        with kept_cluster(self.directory) as cluster:
+            cluster.require_node()
+            cluster.node.containerd.forget(repository, kept)
 
     def set_gpus(self, count: int) -> None:
         """Change what the node offers; remembered. Raises ClusterError."""

@@ -1,5 +1,6 @@
 """Building images without a daemon: buildah with a store of its own in the project's cache."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -52,6 +53,29 @@ class Buildah:
     def has(self, name: str) -> bool:
         """Whether an image is in the store."""
         return not self._run("inspect", "--type=image", self._full(name), check=False)[0]
+
+    def prune(self, repository: str, keep: int) -> None:
+        """Remove all but the newest images of a name, and older layers that were kept for builds alone.
+
+        What is in use stays. Raises ClusterError.
+        """
+        images = sorted(json.loads(self._checked("images", "--json")), key=lambda image: image["created"], reverse=True)
+        prefix = self._full(f"{repository}:")
+        ours = [image for image in images if any(name.startswith(prefix) for name in image["names"] or ())]
+        if len(ours) <= keep:
+            return
+        oldest = ours[keep - 1]["created"]
+        for image in ours[keep:]:
+            self._run("rmi", *image["names"], check=False)
+        for image in images:  # the newest first: a layer goes after those that are built on it
+            if not image["names"] and image["created"] < oldest:
+                self._run("rmi", image["id"], check=False)
+
+    def references(self, repository: str) -> set[str]:
+        """The images of a name that are in the store, as `name:tag`. Raises ClusterError."""
+        images = json.loads(self._checked("images", "--json"))
+        names = {name.removeprefix(f"{REGISTRY}/") for image in images for name in image["names"] or ()}
+        return {name for name in names if name.startswith(f"{repository}:")}
 
     def build(self, name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], *, layers: bool) -> None:
         """Build an image. `layers`: keep what each step made, for the next build. Raises ClusterError."""

@@ -17,6 +17,9 @@ from hack.images.catalog import ROOT, Image
 
 DOCKER_BASE = "docker.io/library/python:3.12-slim"
 
+KEPT = 3
+"""Images of one name that stay, for those who go back and forth between sources."""
+
 
 class Builder(Protocol):
     """Builds images and keeps them. All methods raise ClusterError; a reference is `name:tag`."""
@@ -59,12 +62,15 @@ class WithBuildah:
             if not self.buildah.has(reference):
                 arguments = {"BASE_IMAGE": f"{REGISTRY}/{self.base()}", "VERSION": image.version}
                 self.buildah.build(reference, image.dockerfile, ROOT, arguments, layers=not image.large)
+                self.buildah.prune(image.name, keep=1 if image.large else KEPT)
         return reference
 
     def load(self, reference: str, provider: Provider) -> None:
         """Through a pipe where the provider reads one."""
         if not provider.has(on_node(reference)):
             self.buildah.export(reference, lambda archive: print(provider.load(archive)))
+            repository = reference.partition(":")[0]
+            provider.forget(on_node(repository), {on_node(one) for one in self.buildah.references(repository)})
 
     def save(self, reference: str, archive: Path) -> None:
         """As containerd and Docker read it."""

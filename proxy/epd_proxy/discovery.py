@@ -18,6 +18,7 @@ LABEL_ROLE: Final = "epd.dev/role"
 LABEL_REVISION: Final = "epd.dev/revision"
 LABEL_TRAFFIC: Final = "epd.dev/traffic"
 """On the slices of a revision's decoders; "false" where it gets no new requests. Absent where it does."""
+NO_TRAFFIC: Final = "false"
 LABEL_VERSION: Final = "epd.dev/engine-version"
 LABEL_EMBEDDINGS: Final = "epd.dev/embeddings-connector"
 LABEL_KV: Final = "epd.dev/kv-connector"
@@ -114,7 +115,7 @@ def closed_in(slices: Iterable[dict[str, Any]]) -> set[str]:
     out = set()
     for slice_ in slices:
         known = _role_and_revision(slice_)
-        if known and _labels(slice_).get(LABEL_TRAFFIC) == "false":
+        if known and _labels(slice_).get(LABEL_TRAFFIC) == NO_TRAFFIC:
             out.add(known[1])
     return out
 

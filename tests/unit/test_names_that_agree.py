@@ -21,6 +21,7 @@ from epd_operator.cli.main import cli
 from epd_operator.engine.capabilities import known_minors
 from epd_operator.engine.release import OLDEST
 from epd_operator.local import launch
+from epd_proxy import discovery
 from epd_proxy.config import ProxyConfig
 from epd_proxy.options import parser
 from epd_proxy.wire import WIRES
@@ -72,6 +73,7 @@ def test_labels_that_endpointslices_inherit_and_the_proxy_reads() -> None:
     for label in ("role", "engine-version", "embeddings-connector", "kv-connector", "revision"):
         assert f"epd.dev/{label}" in source
     assert INSTANCE in source
+    assert (names.LABEL_TRAFFIC, names.NO_TRAFFIC) == (discovery.LABEL_TRAFFIC, discovery.NO_TRAFFIC)
 
 
 def test_selectors() -> None:

@@ -91,8 +91,13 @@ class ApiServer:
             ) as response:
                 if response.status >= 400:
                     raise _refusal(response, await response.read())
-                async for line in _lines(response):
-                    yield _event(line)
+                connection = response.connection
+                try:
+                    async for line in _lines(response):
+                        yield _event(line)
+                finally:  # left in its midst, it would end TLS in the background
+                    if connection is not None and connection.transport is not None:
+                        connection.transport.abort()
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise Unreachable(f"watch of {path}: {error!r}") from error
 

@@ -100,6 +100,13 @@ def facts_of(plan: Plan, objects: Sequence[Object]) -> dict[str, Any]:
             "embeddingsConnector": _chosen(plan.wiring.embeddings),
             "kvConnector": _chosen(plan.wiring.kv),
         },
+        "roles": {
+            str(role.role): {
+                "drainSeconds": role.drain.shutdown_timeout_seconds,
+                "progressDeadlineSeconds": role.progress_deadline_seconds,
+            }
+            for role in plan.roles
+        },
         "url": f"http://{plan.proxy.name}.{plan.namespace}.svc:{plan.proxy.port}",
     }
 

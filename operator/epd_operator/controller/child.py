@@ -36,11 +36,18 @@ class Workload:
     """Why the progress deadline passed, if it did."""
     failure: str = ""
     """Why pods could not be made, if they could not: the words of quota or admission."""
+    desired: int | None = None
+    """What was desired of the role when its revision was last the target."""
+    begun: bool = True
+    """Its controller has seen it once, and so made its ReplicaSet, even if it is paused since."""
 
     @property
     def done(self) -> bool:
-        """All wanted pods are there, of the latest template, ready; and no other."""
-        counts = (self.total, self.updated, self.ready, self.available)
+        """All wanted pods are there, of the latest template, ready; and no other.
+
+        Ready, not available: that is for those who wait for the next step, not for requests.
+        """
+        counts = (self.total, self.updated, self.ready)
         return self.current and all(count == self.wanted for count in counts)
 
 
@@ -57,6 +64,7 @@ class Child:
     owner: Owner | None
     deleting: bool
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
     surface: tuple[Any, ...]
     """What of the metadata is compared, to see that nothing but the status changed."""
     workload: Workload | None
@@ -105,6 +113,7 @@ def keep_child(resource: Resource, body: Object, before: Child | None) -> Child:
         owner=_controller(owners),
         deleting="deletionTimestamp" in metadata,
         labels=labels,
+        annotations=annotations,
         surface=(generation, labels, annotations, owners),
         workload=workload_of(body) if resource.kind == "Deployment" else None,
         body=body,
@@ -122,6 +131,7 @@ def workload_of(body: Object) -> Workload:
     """How far a Deployment is."""
     status: Mapping[str, Any] = body.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or []}
+    desired = (body["metadata"].get("annotations") or {}).get(names.ANNOTATION_DESIRED, "")
     progressing, failure = conditions.get("Progressing", {}), conditions.get("ReplicaFailure", {})
     return Workload(
         wanted=int(body["spec"].get("replicas", 1)),
@@ -132,4 +142,6 @@ def workload_of(body: Object) -> Workload:
         available=int(status.get("availableReplicas") or 0),
         stuck=progressing.get("message", "") if progressing.get("reason") == "ProgressDeadlineExceeded" else "",
         failure=failure.get("message", "") if failure.get("status") == "True" else "",
+        begun=bool(status.get("observedGeneration")),
+        desired=int(desired) if desired.isdecimal() else None,
     )

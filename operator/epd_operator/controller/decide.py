@@ -8,36 +8,25 @@ from epd_operator.api import names
 from epd_operator.api.conditions import Reason
 from epd_operator.api.deployment import API_VERSION, KIND
 from epd_operator.api.role import Role
-from epd_operator.api.rollout import Preflight, RolloutStrategy
+from epd_operator.api.rollout import Preflight
 from epd_operator.cluster.api import FIELD_MANAGER
 from epd_operator.cluster.ownership import as_wanted
 from epd_operator.cluster.resources import CONTROLLER_REVISIONS, SECRETS, Object
 from epd_operator.controller.accept import Acceptance
 from epd_operator.controller.actions import Action, Apply, Confirm, Create, Keep, MakeSecret, Problem, Remove
 from epd_operator.controller.child import Child
+from epd_operator.controller.form import Form
 from epd_operator.controller.kinds import CHILDREN, ROLE_SCALES
 from epd_operator.controller.observed import Observed
-from epd_operator.controller.preflight import Need, Verdict, judge
-from epd_operator.controller.rendering import SCALED, Content, Piece, Rendering, controller_revision
+from epd_operator.controller.preflight import Verdict, judge
+from epd_operator.controller.rendering import SCALED, Content, Piece, controller_revision
+from epd_operator.controller.revisions import Target, latest_rendering, revisions_of
 from epd_operator.controller.scaling import wanted
-from epd_operator.controller.stage import RevisionSet, Stage, stage
+from epd_operator.controller.traffic import keeps_traffic
+from epd_operator.controller.transition import Transition, transition
+from epd_operator.plan.rollout.settings import DEFAULT_HISTORY_LIMIT
 
-DEFAULT_HISTORY = 10
 SCALE_KIND = ROLE_SCALES.kind
-
-
-@dataclass(frozen=True)
-class Target:
-    """The rendering that is wanted, with what was derived from it."""
-
-    facts: Mapping[str, Any]
-    pieces: tuple[Piece, ...]
-    needs: tuple[Need, ...]
-
-    @property
-    def revision(self) -> str:
-        """Revision of the roles."""
-        return str(self.facts["revision"])
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Decision:
     counts: Mapping[str, int] | None = None
     """Instances wanted of each role and of `proxy`; None where nothing was ever accepted."""
     devices: Verdict | None = None
-    stage: Stage | None = None
+    transition: Transition | None = None
     held: bool = False
     """Preflight keeps the workloads from being made."""
     problem: Problem | None = None
@@ -66,26 +55,28 @@ class _Decider:
         self.seen = seen
         self.verdict = verdict
         self._target = target
+        self._revisions = revisions_of(seen, target)
         self._contents: dict[str, Mapping[tuple[str, str], Object]] = {}
         self._problem: Problem | None = None
 
     def decide(self) -> Decision:
         counts = self._counts()
         devices = judge(self._target.needs, counts, self.seen.facts)
-        now = self._stage(counts)
-        spec = self.seen.body["spec"]
-        held = spec.get("preflight") == Preflight.ENFORCE and devices.status != "True"
+        target = self._revisions[self._target.revision]
+        desired = {role: counts.get(role, 0) for role in target.roles}
+        now = transition(self.seen, self._revisions, desired, self._accepted_spec().get("rollout") or {})
+        held = self.seen.body["spec"].get("preflight") == Preflight.ENFORCE and devices.status != "True"
         actions = (
             *self._renderings(),
             *(() if held else self._secrets()),
-            *self._applied(self._shown(now), counts, held=held),
+            *self._applied(now, counts, held=held),
             *self._removed(now),
-            *self._history(now),
+            *self._history(),
         )
         return Decision(actions, counts, devices, now, held and not self._workloads_exist(), self._problem)
 
     def _counts(self) -> dict[str, int]:
-        live = self.seen.live()
+        live = self.seen.live(self._target.revision)
         if not self.verdict.refused:
             return wanted(self.seen.body["spec"], self.seen.scales, live)
         # A refused spec changes nothing, not even replicas.
@@ -94,59 +85,11 @@ class _Decider:
         components = {piece.component for piece in self._target.pieces if piece.kind == "Deployment"}
         return {part: live.get(part, said.get(part, 1)) for part in components}
 
-    def _stage(self, counts: Mapping[str, int]) -> Stage:
-        sets = {revision: self._set(revision, counts) for revision in self._revisions()}
-        rollout = self.seen.body["spec"].get("rollout") or {}
-        strategy = rollout.get("strategy")
-        return stage(
-            self._target.revision,
-            sets,
-            RolloutStrategy(strategy) if strategy in list(RolloutStrategy) else None,
-            paused=rollout.get("paused") is True,
-        )
-
-    def _revisions(self) -> set[str]:
-        """The revisions that have workloads."""
-        found = (child for role in Role for child in self.seen.workloads(role))
-        return {child.revision for child in found if child.revision}
-
-    def _set(self, revision: str, counts: Mapping[str, int]) -> RevisionSet:
-        kept = self._rendering(revision)
-        number = kept.number if kept else 0
-        roles = self._roles(revision)
-        workloads = {str(role): self.seen.workloads(role, revision) for role in roles}
-        states = [child.workload for found in workloads.values() for child in found if child.workload]
-        complete = all(workloads.values()) and bool(roles)
-        asked = {role: counts.get(role, 1) for role in workloads}
-        return RevisionSet(
-            serves=complete and all(state.ready > 0 or state.wanted == 0 for state in states),
-            done=complete and all(state.done for state in states) and self._scaled(workloads, asked),
-            number=number,
-        )
-
-    @staticmethod
-    def _scaled(workloads: Mapping[str, list[Child]], asked: Mapping[str, int]) -> bool:
-        return all(
-            child.workload is not None and child.workload.wanted == asked[role]
-            for role, found in workloads.items()
-            for child in found
-        )
-
-    def _roles(self, revision: str) -> set[str]:
-        """The roles that a revision consists of."""
-        if revision == self._target.revision:
-            pieces = self._target.pieces
-        else:
-            kept = self._rendering(revision)
-            if kept is None:
-                return {str(role) for role in Role if self.seen.workloads(role, revision)}
-            pieces = kept.pieces
-        return {piece.component for piece in pieces if piece.kind == "Deployment" and piece.revision}
-
-    def _rendering(self, revision: str) -> Rendering | None:
-        """The latest kept rendering of a revision."""
-        found = [kept for kept in self.seen.renderings if kept.revision == revision]
-        return max(found, key=lambda kept: kept.number, default=None)
+    def _accepted_spec(self) -> Mapping[str, Any]:
+        """The spec as it stands, or the one before it where that is refused."""
+        if not self.verdict.refused:
+            return self.seen.body["spec"]  # type: ignore[no-any-return]
+        return self.verdict.kept.content().spec if self.verdict.kept else {}
 
     # What is kept
 
@@ -155,82 +98,94 @@ class _Decider:
         if self.verdict.content is not None:
             yield Keep(controller_revision(self.verdict.content, self.seen.body, self._owner(), highest + 1))
 
-    def _history(self, now: Stage) -> Iterator[Action]:
+    def _history(self) -> Iterator[Action]:
         """Old renderings beyond the limit. What serves and what is asked for always stays."""
         if self.verdict.content is not None or self._problem is not None:
             return  # first the new one
         limit = (self.seen.body["spec"].get("rollout") or {}).get("historyLimit")
-        limit = DEFAULT_HISTORY if not isinstance(limit, int) else limit
-        in_use = {self._target.revision, now.lead, *self._revisions()}
-        latest = {kept.name for revision in in_use if (kept := self._rendering(revision))}
+        limit = DEFAULT_HISTORY_LIMIT if not isinstance(limit, int) else limit
+        latest = {kept.name for name in self._revisions if (kept := latest_rendering(self.seen, name))}
         asked = self.verdict.kept.name if self.verdict.kept else ""
-        spec = self.verdict.kept.spec_digest if self.verdict.kept else ""
         old = sorted(
             (kept for kept in self.seen.renderings if kept.name not in {*latest, asked}),
             key=lambda kept: kept.number,
             reverse=True,
         )
-        again = [kept for kept in old if kept.spec_digest == spec]
+        last = {kept.spec_digest: kept.number for kept in sorted(self.seen.renderings, key=lambda kept: kept.number)}
+        again = [kept for kept in old if kept.number < last[kept.spec_digest]]
         for kept in (*again, *[kept for kept in old if kept not in again][limit:]):
             yield Remove(CONTROLLER_REVISIONS, kept.namespace, kept.name, kept.uid)
 
     # What is applied
 
-    def _shown(self, now: Stage) -> list[tuple[Piece, str]]:
-        """The pieces that shall exist, each with the revision whose rendering it is from."""
-        target = self._target.revision
-        own = [(piece, target) for piece in self._target.pieces if piece.revision]
-        lead = self._rendering(now.lead) if now.lead != target else None
-        shared = lead.pieces if lead else self._target.pieces
-        common = [(piece, now.lead if lead else target) for piece in shared if not piece.revision]
-        old = []
-        for revision in sorted(self._revisions() - {target}):
-            kept = self._rendering(revision)
-            if kept is not None and not now.remove_old:
-                old += [(piece, revision) for piece in kept.pieces if piece.revision]
-        own = own if now.make_target else [pair for pair in own if pair[0].kind != "Deployment"]
-        services = [pair for pair in (*common, *own, *old) if pair[0].kind != "Deployment"]
-        return services + [pair for pair in (*common, *own, *old) if pair[0].kind == "Deployment"]
+    def _shown(self, now: Transition) -> list[tuple[Piece, str]]:
+        """The pieces that shall exist, each with the revision whose rendering it is from; Deployments last."""
+        lead = self._revisions[now.lead]
+        shown = [(piece, lead.name) for piece in lead.pieces or self._target.pieces if not piece.revision]
+        for name, revision in self._revisions.items():
+            if name not in now.step.deletable:
+                shown += [(piece, name) for piece in revision.pieces or () if piece.revision]
+        return sorted(shown, key=lambda pair: pair[0].kind == "Deployment")
 
-    def _applied(self, shown: list[tuple[Piece, str]], counts: Mapping[str, int], *, held: bool) -> Iterator[Action]:
-        for piece, revision in shown:
+    def _applied(self, now: Transition, counts: Mapping[str, int], *, held: bool) -> Iterator[Action]:
+        for piece, revision in self._shown(now):
             if piece.kind == SCALE_KIND:
                 yield from self._scale_object(piece, revision)
                 continue
             child = self.seen.children.get(piece.key)
-            if held and child is None and piece.kind == "Deployment":
+            form = self._form(piece, revision, child, now, counts)
+            if child is None and piece.kind == "Deployment" and (held or self._is_to_come(form)):
                 continue
             if child is not None and (stranger := self._stranger(child)):
                 self._problem = self._problem or stranger
                 continue
-            replicas = counts.get(piece.component) if piece.kind in SCALED else None
-            yield from self._repaired(piece, revision, child, replicas)
+            yield from self._repaired(piece, revision, child, form)
 
-    def _repaired(self, piece: Piece, revision: str, child: Child | None, replicas: int | None) -> Iterator[Action]:
-        scaled = child is None or child.workload is None or replicas in (None, child.workload.wanted)
-        if child is not None and child.right_as == piece.digest and scaled:
+    def _form(
+        self, piece: Piece, revision: str, child: Child | None, now: Transition, counts: Mapping[str, int]
+    ) -> Form:
+        if piece.revision and piece.kind == "Deployment":
+            role = Role(piece.component)
+            latest = revision == self._target.revision
+            workload = child.workload if child is not None else None
+            return Form(
+                replicas=now.step.replicas[revision].get(role, 0),
+                desired=counts.get(role) if latest else workload.desired if workload else None,
+                begins=now.state.paused and (workload is None or not workload.begun),
+            )
+        if piece.revision and keeps_traffic(piece.kind, piece.component):
+            return Form(traffic=now.traffic[revision])
+        return Form(counts.get(piece.component) if piece.kind in SCALED else None)
+
+    @staticmethod
+    def _is_to_come(form: Form) -> bool:
+        """Whether a Deployment that is not there has no instances yet, or no more."""
+        return form.replicas == 0 and form.desired != 0
+
+    def _repaired(self, piece: Piece, revision: str, child: Child | None, form: Form) -> Iterator[Action]:
+        scaled = child is None or child.workload is None or form.replicas in (None, child.workload.wanted)
+        digest = form.digest(piece.digest)
+        if child is not None and child.right_as == digest and scaled:
             return
-        body = self._finished(self._content(revision)[piece.key], replicas, child)
+        body = self._finished(self._content(revision)[piece.key], form, child)
         if child is not None and scaled and child.body is not None and as_wanted(child.body, body, FIELD_MANAGER):
-            yield Confirm(child, piece.digest)
+            yield Confirm(child, digest)
         else:
-            yield Apply(CHILDREN[piece.kind], body, piece.digest, child)
+            yield Apply(CHILDREN[piece.kind], body, digest, child)
 
-    def _finished(self, body: Object, replicas: int | None, child: Child | None) -> Object:
-        """The rendered object with owner and replicas. A role that the spec lacks keeps the replicas it has."""
+    def _finished(self, body: Object, form: Form, child: Child | None) -> Object:
+        """The rendered object with owner and form. A role that the spec lacks keeps the replicas it has."""
         done = {**body, "metadata": {**body["metadata"], "ownerReferences": [self._owner()]}}
-        if body["kind"] in SCALED:
-            if replicas is None:
-                replicas = child.workload.wanted if child is not None and child.workload else 1
-            done["spec"] = {**body["spec"], "replicas": replicas}
-        return done
+        if body["kind"] in SCALED and form.replicas is None:
+            form = Form(child.workload.wanted if child is not None and child.workload else 1)
+        return form.on(done)
 
     def _scale_object(self, piece: Piece, revision: str) -> Iterator[Action]:
         """Seeded with the current count, then never written again."""
         if piece.component in self.seen.scales:
             return
-        seed = max(1, self.seen.live().get(piece.component, 1))
-        yield Create(ROLE_SCALES, self._finished(self._content(revision)[piece.key], seed, None))
+        seed = max(1, self.seen.live(self._target.revision).get(piece.component, 1))
+        yield Create(ROLE_SCALES, self._finished(self._content(revision)[piece.key], Form(seed), None))
 
     def _content(self, revision: str) -> Mapping[tuple[str, str], Object]:
         if revision not in self._contents:
@@ -238,7 +193,7 @@ class _Decider:
             if revision == self._target.revision:
                 content = self.verdict.content or (self.verdict.kept.content() if self.verdict.kept else None)
             else:
-                kept = self._rendering(revision)
+                kept = latest_rendering(self.seen, revision)
                 content = kept.content() if kept else None
             objects = content.objects if content else ()
             self._contents[revision] = {(body["kind"], body["metadata"]["name"]): body for body in objects}
@@ -295,7 +250,7 @@ class _Decider:
     def _workloads_exist(self) -> bool:
         return any(child.workload is not None and self.seen.owns(child) for child in self.seen.children.values())
 
-    def _removed(self, now: Stage) -> Iterator[Action]:
+    def _removed(self, now: Transition) -> Iterator[Action]:
         """What no rendering that is in force has any more, workloads last of all."""
         shown = {piece.key for piece, _ in self._shown(now)}
         target = {piece.key for piece in self._target.pieces}
@@ -303,9 +258,20 @@ class _Decider:
             if child.key in shown or child.key in target or child.deleting or not self.seen.owns(child):
                 continue
             old = child.revision is not None and child.revision != self._target.revision
-            if (old and now.remove_old) or (not old and now.lead == self._target.revision):
+            if (old and self._goes(child, now)) or (not old and now.lead == self._target.revision):
                 yield Remove(child.resource, child.namespace, child.name, child.uid)
         wanted_scales = {piece.component for piece, _ in self._shown(now) if piece.kind == SCALE_KIND}
         for role, scale in self.seen.scales.items():
             if role not in wanted_scales and not scale.deleting and scale.owner_uid == self.seen.uid:
                 yield Remove(ROLE_SCALES, scale.namespace, scale.name, scale.uid)
+
+    def _goes(self, child: Child, now: Transition) -> bool:
+        """Of an old revision: nothing is left of it; or it shall change and somebody deleted the rendering for that."""
+        name, component = str(child.revision), child.labels.get(names.LABEL_COMPONENT, "")
+        if name in now.step.deletable:
+            return True
+        if self._revisions[name].pieces is not None:
+            return False
+        if child.workload is not None:
+            return now.step.replicas[name].get(Role(component), 0) < child.workload.wanted
+        return keeps_traffic(child.resource.kind, component) and not now.traffic[name].open

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from epd_operator.api import names
@@ -66,11 +67,16 @@ class Observed:
         """Whether the object is the controlling owner of a child."""
         return child.owner is not None and child.owner.uid == self.uid
 
-    def live(self) -> dict[str, int]:
-        """Instances that the Deployments of each component ask for now: of the revision that asks for most."""
+    def live(self, target: str) -> dict[str, int]:
+        """Instances of each component that were desired last: as the target's Deployments say, else as others do."""
         counts: dict[str, int] = {}
         for component in (*Role, names.PROXY):
-            found = [child.workload.wanted for child in self.workloads(component) if child.workload]
-            if found:
-                counts[str(component)] = max(found)
+            found = self.workloads(component, target) or self.workloads(component)
+            states = [child.workload for child in found if child.workload]
+            if states:
+                counts[str(component)] = max(each.wanted if each.desired is None else each.desired for each in states)
         return counts
+
+    def seconds_since(self, moment: str) -> float:
+        """Seconds from a moment, RFC 3339, until now; negative where it is to come."""
+        return (datetime.fromisoformat(self.now) - datetime.fromisoformat(moment)).total_seconds()

@@ -52,13 +52,20 @@ class Pod:
     deleting: bool
     trouble: Trouble | None
     """None while it serves, or is being deleted."""
+    since: str = ""
+    """Since when it is ready or not ready, RFC 3339."""
+    ends: str = ""
+    """When its grace period is over; empty where it is not being deleted."""
+    over: bool = False
+    """Its containers have ended for good: it holds no device, and another is made in its place."""
 
     def same_news(self, other: "Pod") -> bool:
         """Whether nothing changed that a user would hear of."""
-        return (self.uid, self.ready, self.deleting, self.trouble) == (
+        return (self.uid, self.ready, self.deleting, self.over, self.trouble) == (
             other.uid,
             other.ready,
             other.deleting,
+            other.over,
             other.trouble,
         )
 
@@ -67,7 +74,8 @@ def keep_pod(body: Object) -> Pod:
     """The record of a pod."""
     metadata, status = body["metadata"], body.get("status") or {}
     labels = metadata.get("labels") or {}
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or [])
+    readiness: Mapping[str, Any] = next((c for c in status.get("conditions") or [] if c["type"] == "Ready"), {})
+    ready = readiness.get("status") == "True"
     deleting = "deletionTimestamp" in metadata
     return Pod(
         namespace=metadata["namespace"],
@@ -80,6 +88,9 @@ def keep_pod(body: Object) -> Pod:
         ready=ready,
         deleting=deleting,
         trouble=None if ready or deleting else trouble_of(body),
+        since=readiness.get("lastTransitionTime") or metadata.get("creationTimestamp", ""),
+        ends=metadata.get("deletionTimestamp", ""),
+        over=status.get("phase") in ("Succeeded", "Failed"),
     )
 
 

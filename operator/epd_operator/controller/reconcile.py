@@ -17,12 +17,13 @@ from epd_operator.cluster.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PRI
 from epd_operator.controller.accept import Acceptance, accept, render_annotation
 from epd_operator.controller.actions import Problem
 from epd_operator.controller.conditions import get, merge_patch
-from epd_operator.controller.decide import Decision, Target, decide
+from epd_operator.controller.decide import Decision, decide
 from epd_operator.controller.execute import Executor
 from epd_operator.controller.kinds import EPD_DEPLOYMENTS, ROLE_SCALES
 from epd_operator.controller.metrics import ERRORS, FINDINGS, RECONCILES, WRITES
 from epd_operator.controller.observed import Observed
 from epd_operator.controller.preflight import ClusterFacts, Need, needs_of
+from epd_operator.controller.revisions import Target
 from epd_operator.controller.scaling import scale_status
 from epd_operator.controller.status import Report, news
 from epd_operator.controller.world import World
@@ -105,6 +106,10 @@ class Reconciler:
         if kept is not None and memory.target is not None:
             memory.verdict = Acceptance(memory.verdict.findings, kept)
             memory.latest = self._latest(key, memory.uid)
+            if problem is None and seen.renderings:  # one of them may be superfluous now
+                seen = self._observe(key, body, memory)
+                decision = decide(seen, memory.verdict, memory.target)
+                _, _, problem = await self._executor.execute(decision.actions, lambda: self._lives(key, memory.uid))
         if problem is not None and problem.ending:
             log.info("the namespace is going", problem=problem.message)
             return REFUSED_SECONDS  # its own end comes as news
@@ -273,9 +278,10 @@ class Reconciler:
             ERRORS.labels(str(trouble.reason)).inc()
             return WAIT_SECONDS if trouble.passing else REFUSED_SECONDS
         devices = decision.devices
-        if self._amiss(memory) and devices is not None and devices.status != "True":
-            return FACTS_SECONDS
-        return None
+        waits = [FACTS_SECONDS] if self._amiss(memory) and devices is not None and devices.status != "True" else []
+        if decision.transition is not None and decision.transition.look_seconds is not None:
+            waits.append(max(decision.transition.look_seconds, WAIT_SECONDS))
+        return min(waits, default=None)
 
 
 def _target(verdict: Acceptance) -> Target | None:

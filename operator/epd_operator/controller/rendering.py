@@ -46,7 +46,8 @@ class Content:
     render: str
     """Value of the annotation that asks for a rendering anew."""
     facts: Mapping[str, Any]
-    """What the status says of the plan: topology, engineVersion, defaults, preprocessingDevice, url, revision."""
+    """What the status says of the plan: topology, engineVersion, defaults, preprocessingDevice, url, revision; and
+    for rollouts, of each role: drainSeconds, progressDeadlineSeconds."""
     objects: tuple[Object, ...]
     """In apply order, without owner references and replicas."""
 
@@ -90,6 +91,11 @@ class Rendering:
     def pieces(self) -> tuple[Piece, ...]:
         """The objects' names and digests."""
         return self.content().pieces()
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What is known of the plan."""
+        return self.content().facts
 
     def content(self) -> Content:
         """Unpack it."""

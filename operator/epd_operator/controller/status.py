@@ -16,9 +16,11 @@ from epd_operator.controller.accept import Acceptance
 from epd_operator.controller.actions import Problem
 from epd_operator.controller.child import Child, Workload
 from epd_operator.controller.conditions import Said, conditions
-from epd_operator.controller.decide import Decision, Target
+from epd_operator.controller.decide import Decision
 from epd_operator.controller.observed import Observed
 from epd_operator.controller.pods import worst
+from epd_operator.controller.revisions import Target
+from epd_operator.plan.rollout import Phase
 
 _LASTING = frozenset({Reason.NAME_TAKEN, Reason.API_REFUSED})
 
@@ -98,7 +100,10 @@ class Report:
         return {child.revision for role in Role for child in self.seen.workloads(role) if child.revision}
 
     def _serves(self, revision: str) -> bool:
-        """Every role of the revision that has instances to have, has a ready one; and something decodes."""
+        """It may get requests, every role of it that has instances to have has a ready one, and something decodes."""
+        now = self.decision.transition
+        if now is not None and revision not in now.step.serving:
+            return False
         for role in Role:
             found = [child.workload for child in self.seen.workloads(role, revision) if child.workload]
             if role == Role.DECODE and not any(state.ready for state in found):
@@ -172,10 +177,10 @@ class Report:
             if child.workload is not None and child.workload.failure:
                 message = f"{child.resource} {child.name}: {child.workload.failure}"
                 return Said(kind, "False", Reason.API_REFUSED, message)
-        if self._rolling():
-            paused = (self.seen.body["spec"].get("rollout") or {}).get("paused") is True
-            reason = Reason.PAUSED if paused else Reason.ROLLING_OUT
-            return Said(kind, "False", reason, f"revision {self._target_revision()} is on its way: {what}")
+        now = self.decision.transition
+        if now is not None and now.rolling:
+            reason = Reason.PAUSED if now.state.paused else Reason.ROLLING_OUT
+            return Said(kind, "False", reason, f"revision {now.state.target} is on its way: {now.step.reason}")
         return Said(kind, "False", trouble[0] if trouble else Reason.PROGRESSING, what)
 
     def _trouble(self) -> tuple[Reason, str] | None:
@@ -198,11 +203,20 @@ class Report:
         if self.decision.held:
             devices = self.decision.devices
             return Said(kind, "True", Reason.PREFLIGHT_FAILED, devices.message if devices else "")
-        for child in self._target_workloads():
+        late = self._late()
+        return Said(kind, "True", Reason.PROGRESS_DEADLINE_EXCEEDED, late) if late else None
+
+    def _late(self) -> str:
+        """What has made no progress for too long, while nothing else moves."""
+        for child in self.seen.workloads(names.PROXY):
             if child.workload is not None and child.workload.stuck:
-                message = f"{child.resource} {child.name}: {child.workload.stuck}"
-                return Said(kind, "True", Reason.PROGRESS_DEADLINE_EXCEEDED, message)
-        return None
+                return f"{child.resource} {child.name}: {child.workload.stuck}"
+        now = self.decision.transition
+        if now is None or now.step.phase is not Phase.STALLED:
+            return ""
+        current = self._current_revision()
+        serves = f"; revision {current} goes on serving" if now.rolling and current else ""
+        return f"{now.late}; {now.step.reason}{serves}"
 
     def _behind(self) -> list[str]:
         """What of the target is not as it shall be, in words."""
@@ -234,7 +248,7 @@ class Report:
         return self.target.revision if self.target is not None else ""
 
     def _rolling(self) -> bool:
-        return self.decision.stage is not None and self.decision.stage.rolling
+        return self.decision.transition is not None and self.decision.transition.rolling
 
     def _suspended(self) -> bool:
         return self.seen.body["spec"].get("suspend") is True and not self.verdict.refused

@@ -5,6 +5,7 @@ from typing import Any
 
 from epd_operator.api import names
 from epd_operator.api.pod import PodTemplate
+from epd_operator.engine import drain
 from epd_operator.engine.site import POD
 from epd_operator.manifests import engine, proxy
 from epd_operator.manifests.overlay import overlaid
@@ -88,6 +89,7 @@ def _engine_deployment(plan: Plan, role: RolePlan) -> Object:
         plan=plan,
         role=role,
         hash_annotation=names.ANNOTATION_TEMPLATE_HASH,
+        min_ready_seconds=drain.ROUTING,
         script=engine.start_script(role),
         args=engine.arguments(role),
         resources=engine.resources(role.resources, role.device_resource, role.device_count),

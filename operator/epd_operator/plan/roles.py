@@ -9,7 +9,7 @@ from epd_operator.api.pod import Resources
 from epd_operator.api.role import Role
 from epd_operator.engine import connectors
 from epd_operator.engine.command import Command, command
-from epd_operator.engine.drain import drain_of
+from epd_operator.engine.drain import ROUTING, drain_of
 from epd_operator.engine.environment import DEFAULT_STARTUP_SECONDS
 from epd_operator.engine.images import default_image
 from epd_operator.engine.instance import Instance
@@ -82,7 +82,7 @@ def role_plan(wiring: Wiring, role: Role, revision: str, replicas: int) -> RoleP
     return RolePlan(
         role=role,
         directories=shared_directories(wiring, instance, pod_site(name, revision)),
-        progress_deadline_seconds=max(progress, fields["startup_seconds"]),
+        progress_deadline_seconds=max(progress, fields["startup_seconds"] + ROUTING),
         name=names.role_name(name, role, revision),
         replicas=replicas,
         external_scaling=instance.spec.scaling is not None,

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from epd_operator.engine import drain as engine_drain
+from epd_operator.plan.rollout import drain as rollout_drain
 from hack.cluster.access import Access
 from hack.cluster.kubectl import Kubectl, Object
 from tests.integration.eventually import eventually
@@ -60,6 +62,23 @@ def own_operator(start_operator: StartOperator) -> OperatorProcess:
     process = start_operator()
     process.wait_for("the cluster was read")
     return process
+
+
+@pytest.fixture
+def quick_routing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every proxy of this test's operator has noticed a change within one second: rollouts take ten times less."""
+    _route_within(monkeypatch, 1)
+
+
+@pytest.fixture
+def no_routing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proxies notice at once: rollouts of instances that get ready at once take as long as their requests."""
+    _route_within(monkeypatch, 0)
+
+
+def _route_within(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    for module in (engine_drain, rollout_drain):
+        monkeypatch.setattr(module, "ROUTING", seconds)
 
 
 class Deployments:

@@ -2,6 +2,7 @@
 
 import copy
 
+from epd_operator.api.names import ANNOTATION_DESIRED
 from hack.cluster.kubectl import Object
 
 KINDS = (
@@ -17,7 +18,8 @@ KINDS = (
 )
 """Kinds that are rendered."""
 _SET_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences")
-_SET_BY_CONTROLLERS = ("deployment.kubernetes.io/revision",)
+_SET_BY_CONTROLLERS = ("deployment.kubernetes.io/revision", ANNOTATION_DESIRED)
+"""By the Deployment controller, and by this project's beside replicas."""
 
 
 def bare(body: Object) -> Object:

@@ -123,22 +123,6 @@ def test_a_template_change_rolls_its_role_only(epd: Deployments) -> None:
 
 
 @pytest.mark.usefixtures("operator", "gpu_node")
-def test_a_new_revision_replaces_the_old_one_when_it_serves(epd: Deployments) -> None:
-    epd.apply(vision())
-    epd.wait("Ready")
-    old = epd.status()["currentRevision"]
-    epd.patch({"engine": {"args": ["--max-model-len=4096"]}})
-    epd.wait("Ready")
-    new = epd.status()["currentRevision"]
-    assert new != old
-    names = {name for kind in KINDS for name in epd.children(kind)}
-    assert not [name for name in names if name.endswith(old)]
-    epd.patch({"engine": {"args": []}})
-    epd.wait("Ready")
-    assert epd.status()["currentRevision"] == old
-
-
-@pytest.mark.usefixtures("operator", "gpu_node")
 def test_what_is_edited_or_deleted_by_hand_comes_back(kubectl: Kubectl, namespace: str, epd: Deployments) -> None:
     epd.apply(vision())
     epd.wait("Ready")

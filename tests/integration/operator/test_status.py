@@ -105,24 +105,6 @@ def quota(kubectl: Kubectl, namespace: str) -> Object:
 
 
 @pytest.mark.usefixtures("gpu_node")
-def test_a_rollout_that_does_not_progress_is_stalled_while_the_old_revision_serves(epd: Deployments) -> None:
-    quick = {"startupTimeoutSeconds": 10}
-    epd.apply(vision(rollout={"progressDeadlineSeconds": 15}, encode=quick, decode=quick))
-    epd.wait("Ready")
-    old = epd.status()["currentRevision"]
-    never = {"metadata": {"annotations": {"test-kubelet/fate": FateKind.UNREADY}}}
-    epd.patch({"engine": {"args": ["--max-model-len=4096"]}, "encode": {"template": never}})
-    condition = epd.wait("Stalled", reason="ProgressDeadlineExceeded")
-    assert "vision-encode-" in condition["message"]
-    assert epd.status()["currentRevision"] == old
-    assert epd.condition("Available")["status"] == "True"
-    epd.patch({"encode": {"template": None}})
-    epd.wait("Ready")
-    assert epd.condition("Stalled") == {}
-    assert epd.status()["currentRevision"] != old
-
-
-@pytest.mark.usefixtures("gpu_node")
 def test_times_move_only_with_the_status(kubectl: Kubectl, namespace: str, epd: Deployments) -> None:
     epd.apply(vision())
     epd.wait("Ready")

@@ -1,19 +1,22 @@
 """Observations for tests: an object, and a world in which what was decided was done."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from epd_operator.cluster.api import FIELD_MANAGER
 from epd_operator.cluster.resources import Object
 from epd_operator.controller.accept import Acceptance, accept
 from epd_operator.controller.actions import Action, Apply, Confirm, Create, Keep, MakeSecret, Remove
-from epd_operator.controller.child import Child, Workload, keep_child
-from epd_operator.controller.decide import Decision, Target, decide
+from epd_operator.controller.child import Child, keep_child
+from epd_operator.controller.decide import Decision, decide
 from epd_operator.controller.kinds import CHILDREN
 from epd_operator.controller.observed import Observed
 from epd_operator.controller.pods import Pod
 from epd_operator.controller.preflight import ClusterFacts, Node, needs_of
 from epd_operator.controller.rendering import Rendering, keep_rendering
+from epd_operator.controller.revisions import Target
 from epd_operator.controller.scaling import Scale, keep_scale
 from epd_operator.plan.settings import DEFAULT_SETTINGS
 
@@ -56,6 +59,7 @@ class Small:
         self.pods: list[Pod] = []
         self.facts = ClusterFacts((NODE,), {})
         self.log: list[str] = []
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def verdict(self) -> Acceptance:
         return accept(self.body, self.renderings, DEFAULT_SETTINGS)
@@ -68,7 +72,7 @@ class Small:
             dict(self.scales),
             tuple(self.pods),
             self.facts,
-            "2026-01-01T00:00:00Z",
+            self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
 
     def target(self, verdict: Acceptance) -> Target | None:
@@ -86,13 +90,21 @@ class Small:
         self.log += written
         return written
 
-    def settle(self, limit: int = 20) -> None:
-        """Go on until nothing is written, with every Deployment ready."""
+    def settle(self, limit: int = 60) -> None:
+        """Go on until nothing is written and nothing waited for, with every Deployment ready."""
         for _ in range(limit):
             self.make_ready()
-            if not self.step():
+            if not self.step() and not self.sleep():
                 return
         raise AssertionError(f"it does not settle: {self.log[-20:]}")
+
+    def sleep(self) -> bool:
+        """Let the time pass that the decision waits for, if it does."""
+        now = self.decide().transition
+        waits = now is not None and now.look_seconds is not None
+        if now is not None and now.look_seconds is not None:
+            self.now += timedelta(seconds=now.look_seconds)
+        return waits
 
     def do(self, action: Action) -> str:
         match action:
@@ -136,7 +148,14 @@ class Small:
         child = keep_child(CHILDREN[body["kind"]], self.bodies[key], None)
         if before is not None and before.workload is not None and child.workload is not None:
             old = before.workload
-            child.workload = Workload(child.workload.wanted, True, old.total, old.updated, old.ready, old.available)
+            child.workload = replace(
+                child.workload,
+                current=True,
+                total=old.total,
+                updated=old.updated,
+                ready=old.ready,
+                available=old.available,
+            )
         self.children[key] = child
         return child
 
@@ -147,7 +166,9 @@ class Small:
                 continue
             if components is None or child.labels["app.kubernetes.io/component"] in components:
                 count = child.workload.wanted
-                child.workload = Workload(count, True, count, count, count, count)
+                child.workload = replace(
+                    child.workload, current=True, total=count, updated=count, ready=count, available=count
+                )
 
     def names(self, kind: str) -> list[str]:
         return sorted(name for each, name in self.children if each == kind)
@@ -159,7 +180,10 @@ class Small:
 def _fields(body: Object) -> Any:
     """Every field of an object as owned: of its metadata each, of the rest the whole."""
     metadata: Object = {
-        f"f:{key}": {} for key in ("labels", "annotations", "ownerReferences") if key in body["metadata"]
+        f"f:{key}": {f"f:{name}": {} for name in body["metadata"][key]}
+        for key in ("labels", "annotations")
+        if key in body["metadata"]
     }
+    metadata["f:ownerReferences"] = {}
     rest: Object = {f"f:{key}": {} for key in body if key not in ("apiVersion", "kind", "metadata")}
     return {"f:metadata": metadata, **rest}

@@ -1,6 +1,8 @@
 """What the status says: kstatus' rules, numbers, revisions, and the words of what is wrong."""
 
 import copy
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -111,16 +113,58 @@ def test_a_rollout_serves_all_the_time() -> None:
     assert report(small)["currentRevision"] == status["targetRevision"]
 
 
-def test_a_deadline_that_passed_stalls() -> None:
-    small = settled()
+def test_a_deadline_that_passed_stalls_and_the_old_revision_serves() -> None:
+    small = settled(encode={"replicas": 2})
+    old = small.renderings[-1].revision
     changed(small, **LONGER)
     small.step()
-    name = next(n for n in small.names("Deployment") if small.renderings[-1].revision in n)
-    small.children["Deployment", name].workload = Workload(1, True, 1, 1, 0, 0, stuck="ReplicaSet has timed out")
+    small.make_ready()
+    small.step()
+    new = small.renderings[-1].revision
+    child = small.children["Deployment", f"v-decode-{new}"]
+    child.workload = replace(child.workload, stuck="ReplicaSet has timed out") if child.workload else None
+    small.make_ready(["encode"])
+    small.step()
     status = report(small)
     assert conditions(status)["Stalled"] == ("True", "ProgressDeadlineExceeded")
     assert "Reconciling" not in conditions(status)
     assert conditions(status)["Available"] == ("True", "Serving")
+    message = next(c["message"] for c in status["conditions"] if c["type"] == "Stalled")
+    assert message == (
+        f"Deployment v-decode-{new}: ReplicaSet has timed out; waits for 1 decode of {new} to get ready; "
+        f"revision {old} goes on serving"
+    )
+
+
+def test_a_pod_that_does_not_get_ready_in_time_stalls() -> None:
+    """A Deployment that was complete once does not watch its progress."""
+    small = settled(encode={"replicas": 1, "startupTimeoutSeconds": 60}, rollout={"progressDeadlineSeconds": 100})
+    latest = small.renderings[-1].revision
+    name = f"v-encode-{latest}"
+    child = small.children["Deployment", name]
+    child.workload = replace(child.workload, ready=0, available=0) if child.workload else None
+    pod = trouble("p", Reason.STARTING, "container engine runs and is not ready yet", latest)
+    small.pods = [replace(pod, since=small.now.isoformat())]
+    assert "Stalled" not in conditions(report(small))
+    now = small.decide().transition
+    assert now is not None
+    assert now.look_seconds == 100
+    small.now += timedelta(seconds=100)
+    stalled = next(c for c in report(small)["conditions"] if c["type"] == "Stalled")
+    assert stalled["message"].startswith("pod p is not ready after 100 s; waits for 1 encode of")
+    small.pods = []
+    small.make_ready()
+    assert "Stalled" not in conditions(report(small))
+
+
+def test_a_paused_rollout_says_so() -> None:
+    small = settled()
+    changed(small, rollout={"paused": True}, **LONGER)
+    small.step()
+    small.step()
+    found = conditions(report(small))
+    assert found["Ready"] == ("False", "Paused")
+    assert found["Available"] == ("True", "Serving")
 
 
 def test_what_quota_refuses_is_told() -> None:

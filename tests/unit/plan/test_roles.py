@@ -4,6 +4,7 @@ import pytest
 
 from epd_operator.api.names import LABEL_DATA_PARALLEL, LABEL_TENSOR_PARALLEL
 from epd_operator.api.role import Role
+from epd_operator.engine.drain import ROUTING
 from epd_operator.plan.build import build
 from epd_operator.plan.plan import RolePlan
 from epd_proxy import discovery
@@ -137,7 +138,7 @@ def test_directories_of_revisions_differ() -> None:
 
 def test_the_deadline_is_never_below_the_startup_timeout() -> None:
     decode = role("{decode: {startupTimeoutSeconds: 7200}, rollout: {progressDeadlineSeconds: 60}}")
-    assert decode.progress_deadline_seconds == 7200
+    assert decode.progress_deadline_seconds == 7200 + ROUTING  # Kubernetes wants it above minReadySeconds
 
 
 def test_who_decides_the_replicas() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from epd_operator.api.role import Role
 from epd_operator.api.rollout import RolloutStrategy
-from epd_operator.engine.drain import Drain
 from epd_operator.plan.rollout import Phase, RevisionState, RoleState, RolloutState, Step, next_step
 from epd_operator.plan.rollout.drain import leave_after
 from epd_operator.plan.rollout.hold import spread
@@ -346,10 +345,10 @@ def test_steps_are_values() -> None:
 
 
 def test_roles_leave_in_the_order_of_requests() -> None:
-    drains = {E: Drain(70, 120, 205), P: Drain(40, 100, 155), D: Drain(10, 600, 625)}
-    assert leave_after(drains) == {E: 10, P: 10 + 10 + 120, D: 140 + 10 + 100}
-    assert leave_after({D: drains[D]}) == {D: 10}
-    assert leave_after({P: drains[P], D: drains[D]}) == {P: 10, D: 120}
+    longest = {E: 120, P: 100, D: 600}
+    assert leave_after(longest) == {E: 10, P: 10 + 10 + 120, D: 140 + 10 + 100}
+    assert leave_after({D: 600}) == {D: 10}
+    assert leave_after({P: 100, D: 600}) == {P: 10, D: 120}
 
 
 @pytest.mark.parametrize(

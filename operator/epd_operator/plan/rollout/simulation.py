@@ -31,7 +31,7 @@ def start_of(old: Plan, new: Plan) -> RolloutState:
         max_surge=new.rollout.max_surge,
         max_unavailable=new.rollout.max_unavailable,
         paused=new.rollout.paused,
-        leave_after=leave_after({plan.role: plan.drain for plan in old.roles}),
+        leave_after=leave_after({plan.role: plan.drain.shutdown_timeout_seconds for plan in old.roles}),
     )
 
 

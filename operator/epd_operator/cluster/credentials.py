@@ -1,7 +1,9 @@
 """Where the API server is and who we are to it: a kubeconfig, or the service account of the pod."""
 
+import contextlib
 import os
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,14 @@ class Credentials:
     configuration: Configuration
     namespace: str
     """Of the pod or of the kubeconfig's context; `default` where neither says."""
-    loader: Any = None
-    """Of the kubeconfig; None for a service account, whose token the library reads anew by itself."""
+    reload: Callable[[], Awaitable[object]] | None = None
+    """Reads the kubeconfig anew; None for a service account, whose token the library reads anew by itself."""
 
     async def renew(self) -> None:
-        """Sign in anew, after the API server refused the token."""
-        if self.loader is not None:
-            await self.loader.load_and_set(self.configuration)
+        """Sign in anew, after the API server refused the token. A kubeconfig that became unreadable changes nothing."""
+        if self.reload is not None:
+            with contextlib.suppress(ConfigException, OSError, YAMLError):
+                await self.reload()
 
     @property
     def server(self) -> str:
@@ -63,13 +66,17 @@ async def load_credentials(kubeconfig: Path | None = None, context: str | None =
             load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
             return Credentials(configuration, (SERVICE_ACCOUNT / "namespace").read_text().strip() or "default")
         file = None if kubeconfig is None else str(kubeconfig)
-        loader = await load_kube_config(  # type: ignore[no-untyped-call]
-            file, context=context, client_configuration=configuration
-        )
+
+        async def load() -> Any:
+            return await load_kube_config(  # type: ignore[no-untyped-call]
+                file, context=context, client_configuration=configuration
+            )
+
+        loader = await load()
     except (ConfigException, OSError, YAMLError) as error:
         where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
         raise ClusterError(
             f"{where}: no usable kubeconfig, and no service account in {SERVICE_ACCOUNT}: {error}"
         ) from error
     namespace = str((loader.current_context.get("context") or {}).get("namespace") or "default")
-    return Credentials(configuration, namespace, loader)
+    return Credentials(configuration, namespace, load)

@@ -61,17 +61,25 @@ class Leadership:
             await asyncio.sleep(self.retry)
 
     async def keep(self) -> None:
-        """Renew for ever. Raises NotLeading once the Lease is lost."""
+        """Renew for ever, sooner after a failure. Raises NotLeading once the Lease is lost."""
+        wait = self.renew
         while True:
-            await asyncio.sleep(self.renew)
+            await asyncio.sleep(wait)
+            wait, trouble = self.renew, ""
             try:
                 if not await self._try():
-                    raise NotLeading(f"{self._seen[0]} holds the lease {self.namespace}/{self.name}")
+                    trouble = "somebody else wrote it"
             except ClusterError as error:
-                if isinstance(error, NotLeading) or not self.leads:
-                    self._held_until = 0.0
-                    raise NotLeading(f"the lease {self.namespace}/{self.name} could not be renewed: {error}") from error
-                log.warning("the lease could not be renewed; trying again", error=str(error))
+                trouble = str(error)
+            holder = self._seen[0]
+            if holder not in ("", self.identity):
+                self._held_until = 0.0
+                raise NotLeading(f"{holder} holds the lease {self.namespace}/{self.name}")
+            if trouble:
+                if not self.leads:
+                    raise NotLeading(f"the lease {self.namespace}/{self.name} could not be renewed: {trouble}")
+                log.warning("the lease could not be renewed; trying again", error=trouble)
+                wait = self.retry
 
     async def release(self) -> None:
         """Give the Lease back, so that another leads at once."""

@@ -13,6 +13,7 @@ from typing import Any, cast
 import kopf
 
 from epd_operator.cluster.credentials import Credentials
+from epd_operator.cluster.errors import ClusterError
 from epd_operator.cluster.informer import Informer
 from epd_operator.cluster.resources import Resource
 
@@ -110,11 +111,14 @@ class KopfThread:
         self._ended: Future[None] = Future()
 
     async def run(self) -> None:
-        """Run until cancelled. Raises what Kopf raises."""
+        """Run until cancelled. Raises ClusterError: Kopf gave up, for example over what it was answered."""
         # That signals are not its business is known.
         logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
         threading.Thread(target=self._main, name="kopf", daemon=True).start()
-        await asyncio.wrap_future(self._ended)
+        try:
+            await asyncio.wrap_future(self._ended)
+        except Exception as error:
+            raise ClusterError(f"the watch of EPDDeployments gave up: {error!r}") from error
 
     def stop(self) -> None:
         """Ask it to end; nothing waits for it, since it writes nothing."""

@@ -1,6 +1,7 @@
 """Comparing objects without what the server sets."""
 
 import copy
+import json
 
 from epd_operator.api.names import ANNOTATION_DESIRED
 from hack.cluster.kubectl import Object
@@ -44,3 +45,13 @@ def bare(body: Object) -> Object:
 def by_key(bodies: list[Object]) -> dict[tuple[str, str], Object]:
     """Bare objects by kind and name."""
     return {(body["kind"], body["metadata"]["name"]): bare(body) for body in bodies}
+
+
+def json_documents(text: str) -> list[Object]:
+    """The objects that kubectl printed, one document after the other."""
+    decoder, position, found = json.JSONDecoder(), 0, []
+    while position < len(text):
+        body, end = decoder.raw_decode(text, position)
+        found.append(body)
+        position = end + len(text[end:]) - len(text[end:].lstrip())
+    return [item for body in found for item in (body["items"] if body["kind"] == "List" else [body])]

@@ -1,6 +1,5 @@
 """What is applied becomes what `epd render` prints, stays so, changes only where it must, and goes without a trace."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from epd_operator.plan.build import build
 from hack.cluster.kubectl import Kubectl, Object
 from tests.integration.eventually import eventually
 from tests.integration.operator.conftest import EXAMPLES, Deployments, vision
-from tests.integration.operator.objects import KINDS, bare, by_key
+from tests.integration.operator.objects import KINDS, bare, by_key, json_documents
 from tests.integration.operator.process import OperatorProcess
 
 pytestmark = pytest.mark.integration
@@ -41,7 +40,7 @@ def test_an_example_makes_exactly_what_render_prints(
     name = body["metadata"]["name"]
     wanted = rendered(body)
     made = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=yaml.safe_dump_all(wanted))
-    expected = by_key(list(_json_documents(made.stdout)))
+    expected = by_key(list(json_documents(made.stdout)))
     assert len(expected) == len(wanted)
     kubectl("apply", f"--namespace={namespace}", f"--filename={file}")
     eventually(
@@ -60,15 +59,6 @@ def test_an_example_makes_exactly_what_render_prints(
     assert owners == {epd.get(name)["metadata"]["uid"]}
     for secret in (f"{name}-uuid-key", f"{name}-engine-key"):
         assert len(kubectl.json("get", f"secret/{secret}", "-n", namespace)["data"]["key"]) > 40
-
-
-def _json_documents(text: str) -> list[Object]:
-    decoder, position, found = json.JSONDecoder(), 0, []
-    while position < len(text):
-        body, end = decoder.raw_decode(text, position)
-        found.append(body)
-        position = end + len(text[end:]) - len(text[end:].lstrip())
-    return [item for body in found for item in (body["items"] if body["kind"] == "List" else [body])]
 
 
 @pytest.mark.usefixtures("operator", "gpu_node")

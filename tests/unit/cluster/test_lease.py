@@ -89,6 +89,23 @@ async def test_trouble_is_borne_until_the_lease_runs_out(cluster: MemoryCluster,
     assert failing.tries == 4
 
 
+async def test_a_write_of_somebody_who_does_not_take_it_is_borne(cluster: MemoryCluster, clock: Clock) -> None:
+    leader = candidate(cluster, clock, "one")
+    await leader.acquire()
+
+    class Busy(MemoryCluster):
+        async def patch(self, *_: object) -> dict[str, object]:
+            clock.now += 6
+            raise ApiError(409, "Conflict", "the object has been modified")
+
+    busy = Busy()
+    busy.objects = cluster.objects
+    leader.cluster = busy
+    with pytest.raises(NotLeading, match="could not be renewed: somebody else wrote it"):
+        await leader.keep()
+    assert clock.now >= 15  # only when it has run out
+
+
 async def test_two_that_are_as_quick_do_not_both_lead(cluster: MemoryCluster, clock: Clock) -> None:
     second = candidate(cluster, clock, "two")
     cluster.failing = [ApiError(404, "NotFound", ""), ApiError(409, "AlreadyExists", "")]

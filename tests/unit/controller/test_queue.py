@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from epd_operator.cluster.errors import Unreachable
+from epd_operator.cluster.errors import ApiError, Unreachable
 from epd_operator.controller import queue as module
 from epd_operator.controller.queue import Key, WorkQueue
 
@@ -183,3 +183,22 @@ async def test_a_queue_whose_workers_do_nothing_is_stuck() -> None:
         assert stuck() == "nothing was reconciled for 301 s, and 1 objects wait"
         queue.drop(A)
         assert not stuck()
+
+
+async def test_a_wish_of_the_api_server_to_wait_is_granted() -> None:
+    now, calls = 0.0, 0
+
+    async def work(key: Key) -> None:
+        nonlocal calls
+        calls += 1
+        raise ApiError(429, "TooManyRequests", "busy", retry_after=30)
+
+    queue = WorkQueue(work, workers=1, clock=lambda: now)
+    queue.add(A)
+    async with running(queue):
+        await until(lambda: calls == 1)
+        await until(lambda: queue.idle)
+        now = 29.0
+        assert queue.depth == 0
+        now = 43.0
+        assert queue.depth == 1

@@ -21,6 +21,7 @@ from epd_proxy.scanner import Scan
 from epd_proxy.slots import QueueFullError
 from epd_proxy.upstream import EngineError
 from epd_proxy.wire import Encoded, Feature, Wire, WireError
+from epd_proxy.wire.base import name_transfers
 
 CARRIED: Final = ("mm_processor_kwargs", "media_io_kwargs", "priority", "session_id")
 """Members of a request that change what an encoder makes of its items, or when."""
@@ -201,8 +202,7 @@ class EncodeStage:
         for number, (item, features) in enumerate(zip(items, encoded.features, strict=True)):
             out.features[item.uuid] = features
             if transfers:
-                for feature, transfer in zip(features, transfers[number], strict=False):
-                    feature.transfer_id = transfer
+                name_transfers(features, transfers[number])
         out.handles |= encoded.handles
 
     def _transfers(self, items: list[Item]) -> list[list[str]]:

@@ -14,6 +14,13 @@ from epd_proxy.config import Role
 from epd_proxy.pool import EnginePool
 from epd_proxy.wire import Wire, minor_of, wire_for
 
+MOONCAKE_PUSH_PORT: Final = 14579
+"""Default `ec_port` of an ECMooncakeConnector consumer's first rank; each data-parallel rank has its own, with as many
+ports as it has tensor-parallel ranks (0.33 ec_connector/mooncake/config.py)."""
+
+MOONCAKE_BOOTSTRAP_PORT: Final = 8998
+"""Default VLLM_MOONCAKE_BOOTSTRAP_PORT of a MooncakeConnector prefill (0.33 envs.py)."""
+
 _serial: Final = count(1)
 
 
@@ -47,6 +54,7 @@ class Endpoint:
     kv_connector: str = ""
     data_parallel: int = 1
     tensor_parallel: int = 1
+    bootstrap_port: int = MOONCAKE_BOOTSTRAP_PORT
     state: State = State.NEW
     reason: str = "not asked yet"
     models: tuple[str, ...] = ()

@@ -16,7 +16,6 @@ from epd_proxy.collect import Answer, ask
 from epd_proxy.config import Role
 from epd_proxy.core import Core
 from epd_proxy.endpoints import Endpoint, State
-from epd_proxy.kv import BOOTSTRAP_PORT
 from epd_proxy.pool import EnginePool
 from epd_proxy.upstream import EngineError, Trouble
 from epd_proxy.wire import UnknownReleaseError, minor_of, wire_for
@@ -139,7 +138,7 @@ class Prober:
     async def _bootstrap(self) -> None:
         """Ask the bootstrap server of a Mooncake prefill for its engine ids."""
         endpoint = self._endpoint
-        pool = EnginePool(endpoint.host, BOOTSTRAP_PORT, "prefill bootstrap", self._core.pool_times)
+        pool = EnginePool(endpoint.host, endpoint.bootstrap_port, "prefill bootstrap", self._core.pool_times)
         try:
             said = json.loads((await ask(pool, (_get_line("/query", endpoint.host),), 5.0)).body)
             endpoint.bootstrap_ids = {int(rank): str(entry["engine_id"]) for rank, entry in said.items()}

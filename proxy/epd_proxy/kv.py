@@ -13,9 +13,6 @@ _REMOTE_DECODE: Final = (
     b'"remote_block_ids":null,"remote_host":null,"remote_port":null}'
 )
 
-BOOTSTRAP_PORT: Final = 8998
-"""VLLM_MOONCAKE_BOOTSTRAP_PORT's default."""
-
 
 class KvTransfer:
     """The params of one attempt. A transfer id is never used for a second one.
@@ -49,7 +46,7 @@ class KvTransfer:
             params: dict[str, Any] = {
                 "do_remote_prefill": True,
                 "do_remote_decode": False,
-                "remote_bootstrap_addr": f"http://{host}:{BOOTSTRAP_PORT}",
+                "remote_bootstrap_addr": f"http://{host}:{self._prefill.bootstrap_port}",
                 "remote_engine_id": engine_id,
                 "transfer_id": self._transfer_id,
             }

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from epd_proxy.config import Role
 from epd_proxy.core import Core
-from epd_proxy.endpoints import Endpoint, State
+from epd_proxy.endpoints import MOONCAKE_BOOTSTRAP_PORT, Endpoint, State
 from epd_proxy.health import Prober
 from epd_proxy.pool import EnginePool
 
@@ -29,6 +29,7 @@ class Member:
     kv_connector: str = ""
     data_parallel: int = 1
     tensor_parallel: int = 1
+    bootstrap_port: int = MOONCAKE_BOOTSTRAP_PORT
     uid: str = ""
     """Of the pod, so that one that took over an address is asked anew."""
 
@@ -101,6 +102,7 @@ class Members:
             kv_connector=member.kv_connector,
             data_parallel=member.data_parallel,
             tensor_parallel=member.tensor_parallel,
+            bootstrap_port=member.bootstrap_port,
         )
         core.fleet.add(endpoint)
         return endpoint, Prober(core, endpoint)

@@ -18,7 +18,7 @@ from epd_proxy.consume import Consumption
 from epd_proxy.core import Core, no_engine
 from epd_proxy.direct import elsewhere, told
 from epd_proxy.encode import MOONCAKE, Embedded, EncodeStage, Target
-from epd_proxy.endpoints import Endpoint, Revision
+from epd_proxy.endpoints import MOONCAKE_PUSH_PORT, Endpoint, Revision
 from epd_proxy.errors import ProxyError, passed_on
 from epd_proxy.items import Item
 from epd_proxy.kv import KvTransfer
@@ -27,9 +27,6 @@ from epd_proxy.request import Request
 from epd_proxy.rewrite import Piece, set_members, splice
 from epd_proxy.scanner import Scan
 from epd_proxy.upstream import EngineError, Trouble
-
-EC_PORT: Final = 14579
-"""Default `ec_port` of a Mooncake consumer; each data-parallel rank has its own, tensor-parallel ranks apart."""
 
 _PREFILL_ONLY: Final = {"max_completion_tokens": b"1", "min_tokens": b"0", "stream_options": b"null"}
 """What a prefill is told instead, of what the client said."""
@@ -196,7 +193,7 @@ class Walk:
         target = None
         if push:
             host = f"[{consumer.host}]" if ":" in consumer.host else consumer.host
-            target = Target(f"tcp://{host}:{EC_PORT + rank * consumer.tensor_parallel}")
+            target = Target(f"tcp://{host}:{MOONCAKE_PUSH_PORT + rank * consumer.tensor_parallel}")
         return await stage.run(self._items, target)
 
     async def _prefill(

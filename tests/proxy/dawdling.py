@@ -20,7 +20,7 @@ import uvloop
 
 from tests.proxy import programs
 from tests.proxy.programs import Program
-from tests.simulator.client import CHAT, Client, post
+from tests.simulator.client import CHAT, Client, Response, post
 from tests.simulator.requests import chat, data_url, image, new_mark
 
 MIB = 1024 * 1024
@@ -51,6 +51,7 @@ async def dawdle(program: Program, clients: int) -> Counter[str]:
     for client, body in zip(senders, bodies, strict=True):
         client.send("POST", CHAT, body[: len(body) // 2], {"Content-Length": str(len(body))})
         await client.writer.drain()
+    answering = [asyncio.create_task(client.response()) for client in senders]  # what is refused is refused at once
     for client in readers:
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # the client does not read
         ask = chat(new_mark(), tokens=STREAM // 4096, stream=True, padding=4096)
@@ -59,8 +60,8 @@ async def dawdle(program: Program, clients: int) -> Counter[str]:
         mark = new_mark()
         assert mark in (await post(program.port, chat(mark))).text
     ends: Counter[str] = Counter()
-    for client, body, mark in zip(senders, bodies, marks, strict=True):
-        ends[await finish(client, body, mark)] += 1
+    for sender in zip(senders, bodies, marks, answering, strict=True):
+        ends[await finish(*sender)] += 1
     for client in readers:
         client.reader._transport.resume_reading()  # type: ignore[attr-defined]
         assert await read_stream(client) == STREAM // 4096
@@ -86,12 +87,13 @@ async def read_stream(client: Client) -> int:
     return count
 
 
-async def finish(client: Client, body: bytes, mark: str) -> str:
-    """Send the rest of a body, or read why it is not wanted."""
+async def finish(client: Client, body: bytes, mark: str, answering: asyncio.Task[Response]) -> str:
+    """Send the rest of a body, unless it is not wanted; return how it ended."""
     try:
-        client.writer.write(body[len(body) // 2 :])
+        if not answering.done():
+            client.writer.write(body[len(body) // 2 :])
         async with asyncio.timeout(PATIENCE):
-            answer = await client.response()
+            answer = await answering
     finally:
         await client.close()
     if answer.status == 200:

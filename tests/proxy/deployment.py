@@ -85,6 +85,7 @@ class Deployment:
             embeddings_connector=self.world.embeddings_connector,
             kv_connector=self.world.kv_connector,
             data_parallel=self._data_parallel if consumer else 1,
+            bootstrap_port=engine.port,
             **more,
         )
 

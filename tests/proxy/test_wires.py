@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.proxy.conftest import Deploy
+from tests.simulator.faults import Mode
 from tests.simulator.requests import audio, chat, data_url, image, new_mark, video
 
 REWRITING = ("0.28", "0.29", "0.30", "0.31", "0.32", "0.33")
@@ -119,3 +121,80 @@ async def test_several_choices_are_prefilled_by_decode(deploy: Deploy) -> None:
     assert (await proxy.post(chat(mark, image(data_url(mark)), n=2))).status == 200
     assert not proxy.world.by("prefill")
     assert [i["type"] for i in proxy.world.by("decode")[0].items] == ["image_url"]
+
+
+@pytest.mark.parametrize("topology", ["E+PD", "E+P+D"])
+@pytest.mark.parametrize("embeddings", ["ECExampleConnector", "ECMooncakeConnector"])
+async def test_a_video_with_its_audio_is_one_part(deploy: Deploy, topology: str, embeddings: str) -> None:
+    proxy = await deploy(topology, embeddings=embeddings)
+    mark = new_mark()
+    body = chat(mark, video(data_url(mark, kind="video/mp4")), mm_processor_kwargs={"use_audio_in_video": True})
+    assert (await proxy.post(body)).status == 200
+    (item,) = proxy.world.by(proxy.world.consumer)[0].items
+    assert {name for name in item if name.endswith("_embeds")} == {"video_embeds", "audio_embeds"}
+
+
+@pytest.mark.parametrize("minor", ["0.30", "0.32"])
+async def test_before_0_33_a_video_with_its_audio_travels_raw(deploy: Deploy, minor: str) -> None:
+    """And everything else in the request with it: a processor of audio may use up other placeholders."""
+    proxy = await deploy(minor=minor)
+    mark = new_mark()
+    parts = (video(data_url(mark, kind="video/mp4")), image(data_url(mark)))
+    assert (await proxy.post(chat(mark, *parts, mm_processor_kwargs={"use_audio_in_video": True}))).status == 200
+    assert [i["type"] for i in proxy.world.by("decode")[0].items] == ["video_url", "image_url"]
+
+
+async def test_audio_without_metadata_makes_all_travel_raw(deploy: Deploy) -> None:
+    proxy = await deploy(encoders=1)
+    mark = new_mark()
+    sound = data_url(mark).partition(",")[2]
+    proxy.fault("encode", Mode.NO_METADATA, match=b"input_audio")
+    assert (await proxy.post(chat(mark, image(data_url(mark)), audio(sound)))).status == 200
+    assert [i["type"] for i in proxy.world.by("decode")[0].items] == ["image_url", "input_audio"]
+
+
+async def test_items_are_spread_over_encoders_and_each_is_encoded_once(deploy: Deploy) -> None:
+    proxy = await deploy(encoders=3)
+    mark = new_mark()
+    parts = [image(data_url(mark, seed=seed)) for seed in range(12)] + [video(data_url(mark, kind="video/mp4"))]
+    assert (await proxy.post(chat(mark, *parts))).status == 200
+    encoded = [(r.engine, i["uuid"]) for r in proxy.world.by("encode") for i in r.items]
+    assert len({uuid for _, uuid in encoded}) == len(encoded) == len(parts)
+    assert len({engine for engine, _ in encoded}) > 1
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"image_url": {"url": "URL"}},
+        {"image_url": "URL"},
+        {"type": "text", "uuid": "of-a-client", "text": "x", "image_url": {"url": "URL"}},
+        {"type": "input_image", "image_url": "URL"},
+    ],
+)
+async def test_media_are_found_by_their_field(deploy: Deploy, members: dict[str, Any]) -> None:
+    """As vLLM finds them: without a type, and in a text part."""
+    proxy = await deploy()
+    mark = new_mark()
+    part = json.loads(json.dumps(members).replace("URL", data_url(mark)))
+    assert (await proxy.post(chat(mark, part))).status == 200
+    (encoded,) = proxy.world.by("encode")[0].items
+    (item,) = proxy.world.by("decode")[0].items
+    assert (encoded["type"], item["type"]) == ("image_url", "image_embeds")
+    assert item["uuid"] == encoded["uuid"] != "of-a-client"
+
+
+@pytest.mark.parametrize("data_parallel", [1, 2])
+async def test_mooncake_names_the_transfer_of_blocks_on_both_sides(deploy: Deploy, data_parallel: int) -> None:
+    proxy = await deploy("E+P+D", kv="MooncakeConnector", data_parallel=data_parallel)
+    for _ in range(3):
+        mark = new_mark()
+        assert (await proxy.post(chat(mark, image(data_url(mark))))).status == 200
+    for prefill, decode in zip(proxy.world.by("prefill"), proxy.world.by("decode"), strict=True):
+        asked, told = prefill.json["kv_transfer_params"], decode.json["kv_transfer_params"]
+        assert asked["transfer_id"] == told["transfer_id"]
+        rank = prefill.exchange.headers.get("x-data-parallel-rank", "0")
+        assert told["remote_engine_id"] == f"engine-{rank}"
+        assert told["remote_bootstrap_addr"] == proxy.engines["prefill"][0].url
+    ids = [r.json["kv_transfer_params"]["transfer_id"] for r in proxy.world.by("decode")]
+    assert len(set(ids)) == 3

@@ -8,6 +8,7 @@ import io
 import pickletools
 import struct
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,8 @@ class Content:
     uuid: str
     modality: str
     digest: str
-    metadata: dict[str, list[Any]]
+    metadata: dict[str, Any]
+    """The item's own tensors, as nested lists; a number is a tensor without dimensions."""
     mark: str = ""
 
     def engine_hash(self, options: str) -> str:
@@ -39,14 +41,25 @@ def content_of(part: dict[str, Any], uuid: str) -> Content:
     number = int(digest[:4], 16)
     height, width = 2 * (8 + number % 61), 2 * (8 + number // 61 % 61)
     modality = MODALITY[kind]
-    metadata: dict[str, list[Any]]
+    metadata: dict[str, Any]
     if modality == "audio":
-        metadata = {"audio_feature_lengths": [100 + number % 900]}
+        metadata = {"audio_feature_lengths": 100 + number % 900}
     elif modality == "video":
-        metadata = {"video_grid_thw": [[4, height, width]], "second_per_grid_ts": [0.5]}
+        metadata = {"video_grid_thw": [4, height, width], "second_per_grid_ts": 0.5}
     else:
-        metadata = {"image_grid_thw": [[1, height, width]]}
+        metadata = {"image_grid_thw": [1, height, width]}
     return Content(uuid, modality, digest, metadata, _mark(media))
+
+
+def hears(part: dict[str, Any], request: dict[str, Any]) -> bool:
+    """Say whether a video, as media or as metadata, goes with its audio."""
+    options = request.get("mm_processor_kwargs") or {}
+    return bool(options.get("use_audio_in_video")) and ("video_url" in part or "video_embeds" in part)
+
+
+def audio_of(video: Content) -> Content:
+    """Return the second embedding that a video with its audio makes."""
+    return Content(f"{video.uuid}-audio", "audio", video.digest, {"audio_feature_lengths": 77}, video.mark)
 
 
 def unreadable(value: Any) -> bool:
@@ -62,8 +75,13 @@ def _mark(media: str) -> str:
     return mark if mark[:1] == "m" and mark[1:].isdigit() and len(mark) == 12 else ""
 
 
-def report(minor: str, contents: list[Content], options: str, connector: str, *, empty: bool) -> dict[str, Any] | None:
-    """Return `ec_transfer_params` of an encoder's answer, at its least convenient: batches in reverse order."""
+def report(
+    minor: str, contents: list[Content], options: str, connector: str, *, empty: bool, transfers: Sequence[Any] = ()
+) -> dict[str, Any] | None:
+    """Return `ec_transfer_params` of an encoder's answer, at its least convenient: batches in reverse order.
+
+    `transfers` are the ids that a Mooncake encoder was given, by item.
+    """
     release = int(minor.partition(".")[2])
     if release < 28:
         return None
@@ -79,29 +97,23 @@ def report(minor: str, contents: list[Content], options: str, connector: str, *,
         if key in out:
             out[key]["item_indices"].insert(0, position)
             continue
-        entry: dict[str, Any] = {"metadata": {} if empty else _reported(content.metadata, release)}
+        entry: dict[str, Any] = {"metadata": {} if empty else content.metadata}
         if release >= 31:
-            entry["item_indices"] = [position]
+            entry |= {"metadata": {} if empty else vectors(content), "item_indices": [position]}
         if release >= 33:
             entry["modality"] = content.modality
         if connector == "ECCPUConnector":
             entry |= {"peer_host": "127.0.0.1", "peer_port": 5601, "size_bytes": 4096}
             if release >= 32:
                 entry["shape"] = [16, 256]
+        if connector == "ECMooncakeConnector" and position < len(transfers):
+            entry["transfer_id"] = transfers[position]
         out[key] = entry
     return out
 
 
-def _reported(metadata: dict[str, list[Any]], release: int) -> dict[str, Any]:
-    """Return metadata as vectors, each item's own; 0.30 has no atleast_1d yet, so that a single number comes bare."""
-    vectors = {name: _flat(value) for name, value in metadata.items()}
-    if release > 30:
-        return vectors
-    return {name: vector[0] if len(vector) == 1 else vector for name, vector in vectors.items()}
-
-
-def expected(minor: str, content: Content) -> dict[str, list[Any]]:
-    """Return the flat vectors that a consumer must be sent for a content."""
+def vectors(content: Content) -> dict[str, list[Any]]:
+    """Return the flat vectors that a consumer must be sent for a content; from 0.31 they are reported so."""
     return {name: _flat(value) for name, value in content.metadata.items()}
 
 

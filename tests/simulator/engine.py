@@ -123,6 +123,8 @@ class Engine:
         world = self.world
         if path == "/health":
             exchange.answer(200 if self.healthy else 503, b"", kind="")
+        elif path == "/query":  # Mooncake's bootstrap server, which has a port of its own
+            exchange.answer(200, b'{"0": {"engine_id": "engine-0"}, "1": {"engine_id": "engine-1"}}')
         elif path == "/version":
             exchange.answer(200, json.dumps({"version": f"{world.minor}.0"}).encode())
         elif world.key and exchange.headers.get("authorization") != f"Bearer {world.key}":
@@ -201,18 +203,22 @@ class Engine:
             world.contents[content.uuid] = content
             world.hashes[content.engine_hash(options)] = content.uuid
             contents.append(content)
-        self._note_transfers(request, len(items))
+            if dialect.hears(part, request):
+                contents.insert(0, dialect.audio_of(content))
+        transfers = self._transfers(request, len(contents))
         empty = fault is not None and fault.mode is Mode.NO_METADATA
         params = None
         if fault is None or fault.mode is not Mode.NO_HANDLES:
-            params = dialect.report(world.minor, contents, options, world.embeddings_connector, empty=empty)
+            params = dialect.report(
+                world.minor, contents, options, world.embeddings_connector, empty=empty, transfers=transfers
+            )
         exchange.answer(200, json.dumps({**completion(""), "ec_transfer_params": params}).encode())
 
-    def _note_transfers(self, request: dict[str, Any], count: int) -> None:
-        """Check what a Mooncake encoder is told about where to push."""
+    def _transfers(self, request: dict[str, Any], count: int) -> list[str]:
+        """Return the transfer ids that a Mooncake encoder is given; check what it is told about where to push."""
         world = self.world
         if world.embeddings_connector != "ECMooncakeConnector":
-            return
+            return []
         params = request.get("ec_transfer_params") or {}
         ids = [item.get("transfer_id") for item in params.get("ec_items", ())]
         if not str(params.get("consumer_zmq", "")).startswith("tcp://"):
@@ -220,6 +226,7 @@ class Engine:
         if len(ids) != count or any(i in world.transfers for i in ids):
             world.violation("transfer ids missing or used twice")
         world.transfers += ids
+        return ids
 
     def _prefill(self, exchange: Exchange, path: str, request: dict[str, Any], fault: Fault | None) -> None:
         world = self.world
@@ -318,13 +325,14 @@ class Engine:
             if content is None:
                 world.violation("metadata of a uuid that no encoder saw: this kills a real engine")
                 continue
-            try:
-                got = dialect.received(world.minor, part, content.modality)
-            except (ValueError, KeyError) as problem:
-                world.violation(f"metadata that can't be read: {problem}")
-                continue
-            if got != dialect.expected(world.minor, content):
-                world.violation(f"metadata other than reported: {got}")
+            for feature in [content, *([dialect.audio_of(content)] if dialect.hears(part, request) else [])]:
+                try:
+                    got = dialect.received(world.minor, part, feature.modality)
+                except (ValueError, KeyError) as problem:
+                    world.violation(f"metadata that can't be read: {problem}")
+                    continue
+                if got != dialect.vectors(feature):
+                    world.violation(f"metadata other than reported: {got}")
             if content.mark and mark and content.mark != mark:
                 world.violation("an embedding of another request")
             if handles and world.release >= 30 and content.uuid not in uuids:

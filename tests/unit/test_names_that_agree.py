@@ -20,9 +20,11 @@ from epd_operator.api.finding import Finding, Severity
 from epd_operator.cli.main import cli
 from epd_operator.engine.capabilities import known_minors
 from epd_operator.engine.release import OLDEST
+from epd_operator.engine.site import Ports
 from epd_operator.local import launch
 from epd_proxy import discovery
 from epd_proxy.config import ProxyConfig
+from epd_proxy.endpoints import MOONCAKE_BOOTSTRAP_PORT, MOONCAKE_PUSH_PORT
 from epd_proxy.options import parser
 from epd_proxy.wire import WIRES
 from tests.unit.manifests.specs import CLAIM, Object, container, one, pod, rendered
@@ -309,3 +311,8 @@ def test_fields_of_the_spec() -> None:
     assert [field for field in wanted if field not in found] == []
     assert {path: found[path]["enum"] for path in ENUMS} == ENUMS
     assert schema["properties"]["spec"]["required"] == ["model", "engine", "decode"]
+
+
+def test_the_proxy_finds_mooncakes_ports() -> None:
+    ports = Ports()
+    assert (ports.embeddings_push, ports.mooncake_bootstrap) == (MOONCAKE_PUSH_PORT, MOONCAKE_BOOTSTRAP_PORT)

@@ -59,6 +59,15 @@ class Wire:
         raise NotImplementedError
 
 
+def name_transfers(features: Sequence[Feature], transfer_ids: Sequence[str]) -> None:
+    """Note by which transfer each feature of an item is pushed: what the encoder says of it, else by order.
+
+    A video's features come in the encoder's own order, which the ids followed (0.33 mooncake/scheduler.py).
+    """
+    for feature, transfer_id in zip(features, transfer_ids, strict=False):
+        feature.transfer_id = feature.transfer_id or transfer_id
+
+
 def flat(value: Any) -> list[int | float] | None:
     """Return a reported tensor as a vector: lists flattened, a bare number as one element; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):

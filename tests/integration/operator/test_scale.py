@@ -66,6 +66,38 @@ def test_its_spec_is_never_written_again(kubectl: Kubectl, namespace: str, epd: 
     assert managers == {"epd-operator", "kubectl-patch"}
 
 
+def test_the_autoscaler_of_kubernetes_is_followed(kubectl: Kubectl, namespace: str, epd: Deployments) -> None:
+    """Without a metrics server it still holds the count between its bounds."""
+    epd.apply(vision(encode=EXTERNAL))
+    epd.wait("Ready")
+    autoscaler: Object = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "encoders"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "epd.dev/v1alpha1", "kind": "EPDRoleScale", "name": "vision-encode"},
+            "minReplicas": 3,
+            "maxReplicas": 4,
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+                }
+            ],
+        },
+    }
+    kubectl.apply([autoscaler], namespace)
+    eventually("it has raised the count", lambda: replicas(epd) == 3, seconds=90)
+    eventually("they are ready", lambda: epd.status()["roles"]["encode"]["summary"] == "3/3")
+    eventually("the scale says so", lambda: scale(epd)["status"]["replicas"] == 3)
+    autoscaler["spec"] |= {"minReplicas": 1, "maxReplicas": 2}
+    kubectl.apply([autoscaler], namespace)
+    eventually("it has lowered the count", lambda: replicas(epd) == 2, seconds=90)
+    found = epd.kubectl.items("get", "deployments", "-n", namespace, "--show-managed-fields")
+    entries = [entry for body in found for entry in body["metadata"]["managedFields"]]
+    assert {e["manager"] for e in entries if "f:replicas" in e["fieldsV1"].get("f:spec", {})} == {"epd-operator"}
+
+
 def test_one_that_a_user_made_before_is_followed(kubectl: Kubectl, namespace: str, epd: Deployments) -> None:
     body = {
         "apiVersion": "epd.dev/v1alpha1",

@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs pod-schema conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak bench-proxy bench-forwarding bench-operator
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs pod-schema conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak dawdle fuzz-proxy bench-proxy bench-forwarding bench-operator
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -99,6 +99,12 @@ bench-validate: venv ## CPU time of epd validate
 
 soak: venv ## 20 minutes of random failures before the proxy
 	$(BIN)/python -m tests.proxy.soaking --seconds 1200
+
+dawdle: venv ## 2,000 slow clients before the proxy
+	$(BIN)/python -m tests.proxy.dawdling --clients 2000
+
+fuzz-proxy: venv ## put generated bodies through the proxy's scanner: N=100000
+	EPD_FUZZ_BODIES=$(or $(N),100000) $(BIN)/pytest -q tests/unit/proxy/test_scanner.py -k generated_bodies
 
 bench-proxy: venv ## what the proxy costs, beside nginx where it is installed
 	$(BIN)/python benchmarks/proxy/bench.py

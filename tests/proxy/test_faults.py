@@ -374,6 +374,19 @@ async def test_without_an_engine_of_a_role_the_proxy_is_not_ready(deploy: Deploy
     assert (answer.status, "retry-after" in answer.headers) == (503, True)
 
 
+async def test_a_long_json_answer_that_breaks_is_cut_off(deploy: Deploy) -> None:
+    """A megabyte is held, so the head is out when the engine dies: no end that looks like a whole answer."""
+    proxy = await deploy()
+    mark = new_mark()
+    whole = await proxy.post(chat(mark, padding=3_000_000))
+    assert (whole.status, whole.complete, mark in whole.json["choices"][0]["message"]["content"]) == (200, True, True)
+    proxy.fault("decode", Mode.DIE, count=1)
+    answer = await proxy.post(chat(mark, padding=3_000_000))
+    assert (answer.status, answer.complete) == (200, False)
+    assert 1_000_000 < len(answer.body) < 3_000_000
+    assert "epd_proxy_broken_streams_total 1.0" in (await proxy.get("/metrics")).text
+
+
 @pytest.mark.parametrize("topology", ["E+PD", "E+P+D"])
 async def test_without_an_encoder_text_is_served_and_media_are_not(deploy: Deploy, topology: str) -> None:
     proxy = await deploy(topology, encoders=1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from tests.proxy.soaking import Soak
 
-SECONDS = 60 if os.environ.get("CI") else 15
+SECONDS = 60
 
 
 async def test_soak() -> None:

@@ -274,7 +274,7 @@ class Engine:
             world.violation("metadata-only item without KV to load")
         mode = fault.mode if fault else None
         if not request.get("stream"):
-            body = json.dumps(completion(mark, path)).encode()
+            body = json.dumps(completion(padded(mark, request), path)).encode()
             if mode is Mode.DIE:
                 exchange.answer(200, body[: len(body) // 2], length=len(body))
                 exchange.close()
@@ -291,8 +291,7 @@ class Engine:
         limits = ("max_tokens", "max_completion_tokens", "max_output_tokens")
         count = next((request[name] for name in limits if request.get(name)), 16)
         exchange.begin_chunks()
-        text = mark + "." * request.get("padding", 0)  # no field of vLLM's: for tests that need much
-        for number, event in enumerate(answers.events(path, text, count)):
+        for number, event in enumerate(answers.events(path, padded(mark, request), count)):
             if number == argument and mode in (Mode.DIE, Mode.TEAR):
                 if mode is Mode.TEAR:
                     exchange.write(b"%x\r\n%b" % (len(event), event[:20]))
@@ -342,6 +341,11 @@ class Engine:
                 if not named or any(name not in world.transfers for name in named):
                     world.violation("consumer not told the transfer ids")
         return mark
+
+
+def padded(mark: str, request: dict[str, Any]) -> str:
+    """Return what is said: the mark and as much more as a request wants in `padding`, which is no field of vLLM's."""
+    return mark + "." * request.get("padding", 0)
 
 
 def read(body: bytes, *, chat: bool) -> dict[str, Any]:

@@ -192,7 +192,8 @@ class Bodies:
         return self.blank() + self.object(members) + self.blank()
 
 
-BODIES = 100_000 if os.environ.get("CI") else 5_000
+BODIES = int(os.environ.get("EPD_FUZZ_BODIES") or (100_000 if os.environ.get("CI") else 5_000))
+"""`make fuzz-proxy N=1000000` for more."""
 
 
 def test_generated_bodies() -> None:

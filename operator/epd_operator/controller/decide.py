@@ -39,7 +39,7 @@ class Decision:
     devices: Verdict | None = None
     transition: Transition | None = None
     held: bool = False
-    """Preflight keeps the workloads from being made."""
+    """Preflight keeps workloads from being made: all of them, or those of a new revision."""
     problem: Problem | None = None
 
 
@@ -56,6 +56,7 @@ class _Decider:
         self.verdict = verdict
         self._target = target
         self._revisions = revisions_of(seen, target)
+        self._rollout: Mapping[str, Any] = self._accepted_spec().get("rollout") or {}
         self._contents: dict[str, Mapping[tuple[str, str], Object]] = {}
         self._problem: Problem | None = None
 
@@ -64,8 +65,10 @@ class _Decider:
         devices = judge(self._target.needs, counts, self.seen.facts)
         target = self._revisions[self._target.revision]
         desired = {role: counts.get(role, 0) for role in target.roles}
-        now = transition(self.seen, self._revisions, desired, self._accepted_spec().get("rollout") or {})
         held = self.seen.body["spec"].get("preflight") == Preflight.ENFORCE and devices.status != "True"
+        # Nothing of the old revision goes for instances that are not made.
+        rollout = {**self._rollout, "paused": True} if held else self._rollout
+        now = transition(self.seen, self._revisions, desired, rollout)
         actions = (
             *self._renderings(),
             *(() if held else self._secrets()),
@@ -73,7 +76,8 @@ class _Decider:
             *self._removed(now),
             *self._history(),
         )
-        return Decision(actions, counts, devices, now, held and not self._workloads_exist(), self._problem)
+        held = held and (now.rolling or not self._workloads_exist())
+        return Decision(actions, counts, devices, now, held, self._problem)
 
     def _counts(self) -> dict[str, int]:
         live = self.seen.live(self._target.revision)
@@ -102,8 +106,7 @@ class _Decider:
         """Old renderings beyond the limit. What serves and what is asked for always stays."""
         if self.verdict.content is not None or self._problem is not None:
             return  # first the new one
-        limit = (self.seen.body["spec"].get("rollout") or {}).get("historyLimit")
-        limit = DEFAULT_HISTORY_LIMIT if not isinstance(limit, int) else limit
+        limit = self._rollout.get("historyLimit", DEFAULT_HISTORY_LIMIT)
         latest = {kept.name for name in self._revisions if (kept := latest_rendering(self.seen, name))}
         asked = self.verdict.kept.name if self.verdict.kept else ""
         old = sorted(
@@ -151,7 +154,7 @@ class _Decider:
             return Form(
                 replicas=now.step.replicas[revision].get(role, 0),
                 desired=counts.get(role) if latest else workload.desired if workload else None,
-                begins=now.state.paused and (workload is None or not workload.begun),
+                begins=self._rollout.get("paused") is True and (workload is None or not workload.begun),
             )
         if piece.revision and keeps_traffic(piece.kind, piece.component):
             return Form(traffic=now.traffic[revision])

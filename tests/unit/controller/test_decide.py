@@ -391,6 +391,24 @@ def test_enforce_holds_workloads_back_and_nothing_that_runs() -> None:
     assert not small.decide().held
 
 
+def test_enforce_holds_a_rollout_where_it_is() -> None:
+    small = settled(encode={"replicas": 2}, preflight="Enforce")
+    before, facts = small.replicas(), small.facts
+    changed(small, **LONGER)
+    small.facts = ClusterFacts((), {})
+    for _ in range(3):
+        small.step()
+        small.make_ready()
+    assert small.replicas() == before
+    assert small.decide().held
+    small.facts = facts
+    small.settle()
+    assert not small.decide().held
+    assert small.replicas() == {
+        name.replace(small.renderings[0].revision, revision(small)): count for name, count in before.items()
+    }
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "reason", "passing"),
     [

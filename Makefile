@@ -7,7 +7,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 CODE := operator proxy tests hack benchmarks
 
-.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs pod-schema conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e clean bench-validate soak dawdle fuzz-proxy bench-proxy bench-forwarding bench-operator
+.PHONY: help demo venv pins lint types format test rollout-cases golden crds chart docs pod-schema conformance-sweep rule-mutations bench-verdict release cluster cluster-build cluster-up cluster-down images demo-cluster e2e faults clean bench-validate soak dawdle fuzz-proxy bench-proxy bench-forwarding bench-operator
 
 help: ## what can be made
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -93,6 +93,9 @@ cluster-down: venv ## stop the cluster and leave the machine as it was
 
 e2e: cluster ## the tests that need a cluster with nodes
 	$(BIN)/pytest tests/e2e
+
+faults: cluster ## kill, restart and change parts of a deployment under load; writes docs/development/faults.md
+	$(BIN)/python -m tests.e2e.faults
 
 bench-validate: venv ## CPU time of epd validate
 	$(BIN)/python benchmarks/validate_cpu.py

@@ -35,6 +35,8 @@ ONLY_WITH_LORA = ("default_mm_loras",)
 """JSON flags at which nothing looks unless LoRA is on."""
 ONLY_WHERE_USED = ("LoRAConfig",)
 """Classes that are made only where another flag asks for them, so that nothing holds unused values to their limits."""
+AUTO_IS_NONE = ("attention_backend",)
+"""Flags of an enumeration of which auto is no member and yet means "not set": config/attention.py."""
 MADE_LATER = {
     "speculative_config": "SpeculativeConfig",
     "diffusion_config": "DiffusionConfig",
@@ -175,7 +177,8 @@ def refine(entry: Json, dest: str, hint: Any) -> Json:
         if all(isinstance(member.value, int) for member in members):
             entry["choices"] = [str(member.value) for member in members]
         else:
-            entry |= {"kind": "upper", "choices": sorted(member.name for member in members)}
+            also = ["AUTO"] if dest in AUTO_IS_NONE else []
+            entry |= {"kind": "upper", "choices": sorted([member.name for member in members] + also)}
     dicts = [part for part in parts if typing.get_origin(part) is dict]
     if not dicts or entry["kind"] not in ("json", "json-or-str") or "fields" in entry or dest in ONLY_WITH_LORA:
         return {}

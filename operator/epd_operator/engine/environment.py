@@ -8,6 +8,7 @@ from epd_operator.api import names
 from epd_operator.api.role import TensorIPC
 from epd_operator.engine import connectors
 from epd_operator.engine.instance import Instance
+from epd_operator.engine.secrets import is_secret
 from epd_operator.engine.site import Site
 from epd_operator.engine.wiring import Wiring
 
@@ -30,9 +31,9 @@ class Variable:
 
     @property
     def shown(self) -> str:
-        """The value, or where it comes from, for people: $(status.podIP), $(secret name/key)."""
+        """The value, or where it comes from, for people: $(status.podIP), $(secret name/key); no secret."""
         if self.source is None:
-            return self.value or ""
+            return "***" if self.value and is_secret(self.name) else self.value or ""
         if "fieldRef" in self.source:
             return f"$({self.source['fieldRef'].get('fieldPath', '')})"
         for kind, word in (("secretKeyRef", "secret"), ("configMapKeyRef", "configmap")):

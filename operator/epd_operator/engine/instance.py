@@ -8,6 +8,7 @@ from epd_operator.api.device import Device, DeviceType
 from epd_operator.api.pod import EnvVar
 from epd_operator.api.role import PreprocessingDevice, Role, RoleSpec, TensorIPC
 from epd_operator.engine.flags import Argument, ArgumentProblem, ParsedArguments
+from epd_operator.engine.secrets import is_secret
 
 _TORCH_DEVICES = {DeviceType.CUDA: "cuda", DeviceType.ROCM: "cuda", DeviceType.XPU: "xpu", DeviceType.CPU: "cpu"}
 
@@ -23,8 +24,7 @@ class UserEnv:
     def shown(self) -> str:
         """NAME=value, or the name alone where the value comes from elsewhere or is likely to be a secret."""
         name, value = self.variable.name, self.variable.value
-        secret = any(word in name.upper() for word in ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"))
-        return name if value is None or secret else f"{name}={value}"
+        return name if value is None or is_secret(name) else f"{name}={value}"
 
 
 @dataclass(frozen=True, slots=True)

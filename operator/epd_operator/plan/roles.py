@@ -7,13 +7,13 @@ from epd_operator.api import names
 from epd_operator.api.device import Device, DeviceType
 from epd_operator.api.pod import Resources
 from epd_operator.api.role import Role
-from epd_operator.engine import connectors
 from epd_operator.engine.command import Command, command
 from epd_operator.engine.drain import ROUTING, drain_of
 from epd_operator.engine.environment import DEFAULT_STARTUP_SECONDS
 from epd_operator.engine.images import default_image
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.memory import shared_memory_bytes, shared_memory_uses
+from epd_operator.engine.ports import fixed_ports
 from epd_operator.engine.release import Release
 from epd_operator.engine.site import POD, Site
 from epd_operator.engine.wiring import Wiring
@@ -140,23 +140,7 @@ def node_labels(device: Device) -> Mapping[str, str]:
 
 def ports_of(wiring: Wiring, instance: Instance) -> tuple[Port, ...]:
     """Every fixed port of the instance's pod."""
-    ports = [Port("http", POD.ports.http)]
-    if instance.ec_role == "ec_producer" and wiring.embeddings and wiring.embeddings.connector == connectors.EC_CPU:
-        ports.append(Port("ec-side", POD.ports.embeddings_side_channel))
-    if (
-        instance.ec_role == "ec_consumer"
-        and wiring.embeddings
-        and wiring.embeddings.connector == connectors.EC_MOONCAKE
-    ):
-        ranks = instance.data * instance.tensor
-        ports.extend(Port(f"ec-push-{rank}", POD.ports.embeddings_push + rank) for rank in range(ranks))
-    if instance.kv_role is None or wiring.kv is None:
-        return tuple(ports)
-    if connectors.kv_needs(wiring.kv.connector).nixl:
-        ports.extend(Port(f"kv-side-{rank}", POD.ports.kv_side_channel + rank) for rank in range(instance.data))
-    if wiring.kv.connector == connectors.KV_MOONCAKE and instance.kv_role == "kv_producer":
-        ports.append(Port("kv-bootstrap", POD.ports.mooncake_bootstrap))
-    return tuple(ports)
+    return tuple(Port(name, number) for name, number in fixed_ports(wiring, instance).items())
 
 
 def _type(device: Device) -> DeviceType:

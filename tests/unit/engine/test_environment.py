@@ -3,7 +3,7 @@
 import pytest
 
 from epd_operator.api.role import Role
-from epd_operator.engine.environment import environment, wired_variables
+from epd_operator.engine.environment import Variable, environment, wired_variables
 from epd_operator.engine.site import POD, Ports, Site
 from tests.unit.objects import wiring
 
@@ -92,3 +92,9 @@ def test_a_token_is_never_written_out() -> None:
 
 def test_the_engine_waits_as_long_as_its_probe() -> None:
     assert shown("decode: {startupTimeoutSeconds: 77}", Role.DECODE)["VLLM_ENGINE_READY_TIMEOUT_S"] == "77"
+
+
+def test_the_value_of_a_secret_is_not_shown() -> None:
+    assert Variable("HF_TOKEN", "hf_abc", "spec.engine.env[0]").shown == "***"
+    assert Variable("HF_TOKEN", "", "spec.engine.env[0]").shown == ""
+    assert Variable("HF_HOME", "/cache", "spec.engine.env[0]").shown == "/cache"

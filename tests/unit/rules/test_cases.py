@@ -26,12 +26,15 @@ from tests.unit.rules.cases import (
     naming,
     overlay,
     podspec,
+    ports,
     preprocessing,
     processor,
     proxy,
     releases,
     resources,
     rollout,
+    secrets,
+    size,
     storage,
     topology,
 )
@@ -61,6 +64,9 @@ MODULES = (
     rollout,
     overlay,
     podspec,
+    ports,
+    secrets,
+    size,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 BREAKS = [

@@ -7,6 +7,7 @@ from epd_operator.api.finding import Severity
 from epd_operator.engine.command import wired_flags
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.rules.rule import Broken, Kind, rule
+from epd_operator.engine.secrets import FLAGS
 from epd_operator.engine.wiring import Wiring
 
 
@@ -72,8 +73,6 @@ OWNED = {
     "--enable-mm-embeds": Owner("the operator, from the roles present"),
 }
 """Flags of the wiring, and what decides them instead."""
-SECRET = ("--api-key",)
-"""Flags whose value is not repeated in a finding."""
 
 
 @rule(
@@ -107,7 +106,7 @@ def _written(instance: Instance) -> Iterator[tuple[str, int, str]]:
     bad = [(problem.flag.name, problem.index) for problem in instance.args.problems if problem.flag is not None]
     written += [(name, index, instance.words[index]) for name, index in bad]
     for name, index, words in written:
-        yield name, index, instance.words[index].partition("=")[0] if name in SECRET else words
+        yield name, index, instance.words[index].partition("=")[0] if name in FLAGS else words
 
 
 RULES = (args_clash,)

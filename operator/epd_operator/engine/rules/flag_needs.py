@@ -222,6 +222,20 @@ NEEDS = (
         "None and the empty text are no classes",
         "name classes as module:Class, or remove it",
     ),
+    Need(
+        "--max-model-len",
+        lambda value, _: not isinstance(value, int) or value == -1 or value >= 1,
+        "it is at least 1, or auto",
+        "use the tokens of the longest request, or auto",
+    ),
+    Need(
+        "--max-num-seqs",
+        lambda value, values: (
+            not isinstance(value, int) or value <= (values.get("--max-num-batched-tokens") or math.inf)
+        ),
+        "it may not be larger than --max-num-batched-tokens",
+        "lower it, or raise --max-num-batched-tokens",
+    ),
     Need("--sse-keep-alive-interval", _at_least(0), "it may not be negative", "use 0 to switch it off"),
 )
 

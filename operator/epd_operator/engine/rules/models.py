@@ -100,6 +100,28 @@ def media_travel_twice(wiring: Wiring) -> Iterator[Broken]:
 
 
 @rule(
+    id="media-loras-without-media",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="--default-mm-loras goes only with a multimodal model.",
+    why="vLLM refuses to start.",
+    source="vLLM 0.28 to 0.33 engine/arg_utils.py, create_engine_config",
+    proved=True,
+    needs_release=True,
+)
+def media_loras_without_media(wiring: Wiring) -> Iterator[Broken]:
+    """LoRAs for media of an architecture that the release registers without media."""
+    architecture = wiring.model.architecture or ""
+    if wiring.capabilities.multimodal(architecture) is not False:
+        return
+    for instance in wiring.instances.values():
+        given = instance.args.last("--default-mm-loras")
+        if given is not None and instance.user_value("--default-mm-loras"):
+            message = f"vLLM {wiring.release} knows {architecture} as a model without media (vLLM refuses to start)"
+            yield Broken(instance.arg_path(given), instance.written(given), message, "remove it")
+
+
+@rule(
     id="heads-not-divisible",
     severity=Severity.ERROR,
     kind=Kind.REFUSED,
@@ -188,6 +210,7 @@ RULES = (
     text_model_encoder_idle,
     architecture_unknown,
     media_travel_twice,
+    media_loras_without_media,
     heads_not_divisible,
     context_too_long,
     prefill_tensor_above_kv_heads,

@@ -1,5 +1,7 @@
 """Rules about the proxy."""
 
+import ipaddress
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -63,4 +65,36 @@ def sizes_out_of_order(wiring: Wiring) -> Iterator[Broken]:
         yield Broken(f"spec.proxy.{path}", str(value), message, f"raise {larger}, or lower {smaller}")
 
 
-RULES = (size_zero, sizes_out_of_order)
+@rule(
+    id="allowed-domain-malformed",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="Allowed domains are host names, or addresses of the public internet.",
+    why="No URL has such a host, or the proxy refuses each that has: media of it would never be taken.",
+    source="RFC 1123; the proxy's media policy",
+)
+def allowed_domain_malformed(wiring: Wiring) -> Iterator[Broken]:
+    """A name that no host has, or an address that is not public."""
+    proxy = wiring.deployment.spec.proxy
+    for index, domain in enumerate((proxy and proxy.media and proxy.media.allowed_domains) or ()):
+        path, labels = f"spec.proxy.media.allowedDomains[{index}]", domain.split(".")
+        if not all(_LABEL.fullmatch(label) for label in labels):
+            message = "is no host name: each part between dots has 1 to 63 letters, digits and inner dashes"
+            yield Broken(path, domain, message, "write it as in URLs, for example images.example.com")
+        elif labels[-1].isdecimal() and not _public_address(domain):
+            message = "is no address of the public internet, and the proxy takes media from those only"
+            yield Broken(path, domain, message, "remove it, or name a host")
+
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _public_address(text: str) -> bool:
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return address.is_global and not address.is_multicast
+
+
+RULES = (size_zero, sizes_out_of_order, allowed_domain_malformed)

@@ -62,4 +62,23 @@ def rollout_outage(wiring: Wiring) -> Iterator[Broken]:
             yield Broken("spec.rollout.maxUnavailable", rollout.max_unavailable, message, remedy)
 
 
-RULES = (rollout_without_progress, rollout_outage)
+@rule(
+    id="rollout-setting-ignored",
+    severity=Severity.WARNING,
+    kind=Kind.ADVICE,
+    what="maxSurge and maxUnavailable go with Proportional and BlueGreen.",
+    why="Recreate takes all of the old instances away before new ones start, whatever they say.",
+    source="docs/rollouts.md",
+)
+def rollout_setting_ignored(wiring: Wiring) -> Iterator[Broken]:
+    """One of them beside Recreate."""
+    rollout = wiring.deployment.spec.rollout
+    if rollout is None or rollout.strategy is not RolloutStrategy.RECREATE:
+        return
+    for name, value in (("maxSurge", rollout.max_surge), ("maxUnavailable", rollout.max_unavailable)):
+        if value is not None:
+            message = "Recreate takes all of the old away before the new starts, whatever this says"
+            yield Broken(f"spec.rollout.{name}", value, message, "remove it, or set strategy to Proportional")
+
+
+RULES = (rollout_without_progress, rollout_outage, rollout_setting_ignored)

@@ -20,12 +20,15 @@ from epd_operator.engine.rules import (
     naming,
     overlay,
     podspec,
+    ports,
     preprocessing,
     processor,
     proxy,
     releases,
     resources,
     rollout,
+    secrets,
+    size,
     storage,
     topology,
 )
@@ -57,6 +60,9 @@ RULES: tuple[Rule, ...] = (
     *rollout.RULES,
     *overlay.RULES,
     *podspec.RULES,
+    *ports.RULES,
+    *secrets.RULES,
+    *size.RULES,
 )
 """In the order in which findings are shown."""
 

@@ -52,7 +52,7 @@ CASES = (
             Breaks(_args("-h"), _PATH, "-h"),
             Breaks("engine: {args: [--help]}", "spec.engine.args[0]", "--help"),
         ),
-        (Spares(_args("--hf-token", "x")),),
+        (Spares(_args("--hf-token")),),
     ),
     Case(
         "args-config-ignored",

@@ -11,6 +11,9 @@ _CONFIG = {
 }
 _STRETCHED = {**_CONFIG, "text_config": {**_CONFIG["text_config"], "rope_scaling": {"rope_type": "yarn"}}}  # type: ignore[dict-item]
 
+_LORA = '--default-mm-loras={"image":"/lora"}'
+_LORAS = f"decode: {{args: ['{_LORA}']}}"
+
 
 def _model(architecture: str, version: str = "0.33.0") -> str:
     return f"model: {{architecture: {architecture}}}\nengine: {{version: {version}}}\n"
@@ -51,6 +54,14 @@ CASES = (
             ),
         ),
         (Spares(_model("LlavaForConditionalGeneration") + "encode: <absent>"), Spares(_QWEN)),
+    ),
+    Case(
+        "media-loras-without-media",
+        (Breaks(_model("Qwen2ForCausalLM") + f"encode: <absent>\n{_LORAS}", "spec.decode.args[0]", _LORA),),
+        (
+            Spares(_model("Qwen2VLForConditionalGeneration") + _LORAS),
+            Spares(_model("Qwen2ForCausalLM") + "encode: <absent>\ndecode: {args: ['--default-mm-loras={}']}"),
+        ),
     ),
     Case(
         "heads-not-divisible",

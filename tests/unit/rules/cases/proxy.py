@@ -2,6 +2,8 @@
 
 from tests.unit.rules.case import Breaks, Case, Spares
 
+_DOMAIN = "spec.proxy.media.allowedDomains"
+_DOMAINS = "proxy: {{media: {{allowedDomains: [{}]}}}}"
 _BODY = "spec.proxy.limits.bodySize"
 
 CASES = (
@@ -31,5 +33,15 @@ CASES = (
             Spares("proxy: {limits: {bodySize: 1Mi}}"),
             Spares("proxy: {limits: {bodySize: 1Mi}, media: {maxSize: 1Mi}}"),
         ),
+    ),
+    Case(
+        "allowed-domain-malformed",
+        (
+            Breaks(_DOMAINS.format("a..b"), f"{_DOMAIN}[0]", "a..b", remedy="example.com"),
+            Breaks(_DOMAINS.format("ok.example, a-.b"), f"{_DOMAIN}[1]", "a-.b"),
+            Breaks(_DOMAINS.format("10.0.0.1"), f"{_DOMAIN}[0]", "10.0.0.1", remedy="name a host"),
+            Breaks(_DOMAINS.format("'1.2.3'"), f"{_DOMAIN}[0]", "1.2.3"),
+        ),
+        (Spares(_DOMAINS.format("images.example.com, a--b.example, localhost")), Spares(_DOMAINS.format("8.8.8.8"))),
     ),
 )

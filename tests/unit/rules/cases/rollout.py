@@ -33,12 +33,20 @@ CASES = (
         (
             Spares("rollout: {}"),
             Spares("rollout: {paused: true, historyLimit: 3}"),
-            Spares("rollout: {strategy: Recreate, maxUnavailable: 1}"),
+            Spares("rollout: {strategy: Recreate}"),
             Spares("rollout: {strategy: BlueGreen}"),
             Spares("rollout: {maxSurge: 1}"),
             Spares("rollout: {maxSurge: 25%}"),
             Spares("{rollout: {maxUnavailable: 2}, encode: {replicas: 3}, decode: {replicas: 3}}"),
             Spares("{rollout: {maxUnavailable: 1}, encode: {replicas: 2}, decode: {scaling: {mode: External}}}"),
         ),
+    ),
+    Case(
+        "rollout-setting-ignored",
+        (
+            Breaks("rollout: {strategy: Recreate, maxSurge: 1}", "spec.rollout.maxSurge", 1, remedy="Proportional"),
+            Breaks("rollout: {strategy: Recreate, maxUnavailable: 25%}", "spec.rollout.maxUnavailable", "25%"),
+        ),
+        (Spares("rollout: {strategy: Recreate, paused: true}"), Spares("rollout: {strategy: BlueGreen, maxSurge: 1}")),
     ),
 )

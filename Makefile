@@ -58,7 +58,7 @@ docs: venv ## write the generated pages of docs/
 	$(BIN)/python hack/api_reference.py
 	$(BIN)/python -m hack.rule_pages
 
-conformance-sweep: venv ## random objects before the operator and every real vLLM: SEED=1 N=3000 (half an hour a release)
+conformance-sweep: venv ## random objects before the operator and every real vLLM: SEED=1 N=3000 (minutes a release)
 	$(BIN)/python -m tests.conformance.sweep --seed $(or $(SEED),1) --count $(or $(N),3000)
 
 rule-mutations: venv ## take each rule out and move its releases: the rules' cases must notice

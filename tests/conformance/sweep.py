@@ -66,6 +66,8 @@ class Report:
     """What a sweep of one release found."""
 
     objects: int = 0
+    roles: int = 0
+    """Instances that vLLM was asked about."""
     accepted: int = 0
     rules: Counter[str] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
@@ -94,6 +96,7 @@ def sweep(
         wiring = wire(parsed.deployment, model_config=models.MODELS[drawn.model] if drawn.known else None)
         findings = tuple(check(wiring))
         verdicts = dict(ask(wiring, judges, folders[drawn.model]))
+        report.roles += len(verdicts)
         report.rules.update({finding.rule for finding in findings})
         report.accepted += not any(finding.severity is Severity.ERROR for finding in findings)
         for what in compare(wiring, findings, verdicts):
@@ -164,7 +167,7 @@ def main() -> int:
                 both = {"cuda": cuda, "cpu": cpu}
                 report = sweep(both, folders, known, seed=given.seed, count=given.count, tell=_print)
             print(  # noqa: T201
-                f"vLLM {release}: {report.objects} objects, {report.accepted} accepted, "
+                f"vLLM {release}: {report.objects} objects, {report.roles} roles asked, {report.accepted} accepted, "
                 f"{len(report.disagreements)} disagreements; rules that spoke: {dict(report.rules.most_common())}"
             )
             worst += len(report.disagreements)

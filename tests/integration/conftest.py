@@ -39,7 +39,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """The cluster, with the project's CRDs."""
     if kubeconfig := os.environ.get("EPD_TEST_KUBECONFIG"):
         access = to_any(Path(kubeconfig))
-        _apply_crds(access.kubectl)
+        apply_crds(access.kubectl)
         yield access
         return
 
@@ -50,13 +50,14 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     logs = tmp_path_factory.mktemp("cluster-logs")
     try:
         with temporary_control_plane(audit=True, report=report, keep_logs=logs) as local:
-            _apply_crds(local.kubectl)
+            apply_crds(local.kubectl)
             yield to_local(local)
     except MissingPrerequisite as missing:
         absent(str(missing))
 
 
-def _apply_crds(kubectl: Kubectl) -> None:
+def apply_crds(kubectl: Kubectl) -> None:
+    """Define the project's kinds, and wait until they are served."""
     files = sorted(CRDS.glob("*.yaml"))
     for file in files:
         kubectl.apply(file.read_text())

@@ -185,6 +185,7 @@ class ControlPlane:
             # Each controller gets a token of its own; at the default 20 requests/s that delays the first work.
             "--kube-api-qps=300",
             "--kube-api-burst=500",
+            "--horizontal-pod-autoscaler-sync-period=2s",  # by default 15 s, for which a test would wait
             "--allocate-node-cidrs=false",  # the one node's range is fixed in the network plugin's configuration
         )
 

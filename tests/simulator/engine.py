@@ -345,7 +345,7 @@ class Engine:
 
 def padded(mark: str, request: dict[str, Any]) -> str:
     """Return what is said: the mark and as much more as a request wants in `padding`, which is no field of vLLM's."""
-    return mark + "." * request.get("padding", 0)
+    return mark + "." * int(request.get("padding", 0))
 
 
 def read(body: bytes, *, chat: bool) -> dict[str, Any]:

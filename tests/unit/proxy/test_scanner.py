@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -227,6 +228,28 @@ def test_media_are_cut_out_and_never_copied() -> None:
     pieces = item.written(memoryview(body))
     assert any(isinstance(p, memoryview) and len(p) > len(data) for p in pieces)
     assert sum(len(p) for p in pieces if isinstance(p, bytes)) < 200
+
+
+def steps(body: bytes) -> int:
+    """How many functions are called for a body, Python's and C's."""
+    count = 0
+
+    def seen(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(seen)
+    try:
+        find_items(scan(punch(body, len(body))), body, MEDIA)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_work_does_not_grow_with_media() -> None:
+    """P40: what is done for a large item is done in C at the speed of memory, in one go."""
+    part = b'{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,%b"}}]}]}'
+    assert steps(part % (b"A" * 30_000_000)) == steps(part % (b"A" * 100_000))
 
 
 def test_bare_audio_is_cut_out_too() -> None:

@@ -10,6 +10,7 @@ from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.instance import Instance
 from epd_operator.engine.prediction import runs_v2
 from epd_operator.engine.release import OLDEST, Release
+from epd_operator.engine.rules.flags import looked_at
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.wiring import Wiring
 
@@ -258,7 +259,7 @@ def need(wiring: Wiring) -> Iterator[Broken]:
             given = instance.args.last(wanted.flag)
             if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
                 continue
-            if not _has_problem(instance, given.index):
+            if looked_at(wiring, wanted.flag) and not _has_problem(instance, given.index):
                 message = f"{wanted.message} (vLLM refuses to start)"
                 yield Broken(instance.arg_path(given), instance.written(given), message, wanted.remedy)
 

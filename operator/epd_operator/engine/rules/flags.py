@@ -23,6 +23,14 @@ def _problems(wiring: Wiring, kinds: Collection[str]) -> Iterator[tuple[str, Arg
                 yield instance.arg_path(problem), problem, instance
 
 
+def looked_at(wiring: Wiring, flag: str) -> bool:
+    """Whether vLLM compares a flag's value with anything: those of media only where the model is multimodal.
+
+    Source: config/model.py, 0.28 to 0.33: MultiModalConfig, which holds the limits, is made only then.
+    """
+    return wiring.takes_media or not flag.startswith("--mm-")
+
+
 @rule(
     id="args-unknown",
     severity=Severity.ERROR,
@@ -119,6 +127,8 @@ def value(wiring: Wiring) -> Iterator[Broken]:
     """A value that the flag does not take."""
     kinds = ("invalid-type", "invalid-choice", "out-of-bounds", "unknown-field", "invalid-field")
     for path, problem, instance in _problems(wiring, kinds):
+        if problem.kind == "out-of-bounds" and problem.flag and not looked_at(wiring, problem.flag.name):
+            continue
         if problem.kind == "unknown-field":
             message = f"{problem.found} is not {problem.expected} in vLLM {wiring.release} (vLLM refuses to start)"
             remedy = f"rename it to {problem.nearest}" if problem.nearest else f"remove {problem.found}"

@@ -7,6 +7,7 @@ def _args(*words: str, more: str = "") -> str:
     return "decode: {args: [" + ", ".join(f"'{word}'" for word in words) + f"]{more}}}"
 
 
+_TEXT = "model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n"
 _V1 = ", env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]"
 _FILES = "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: c}}}}\n"
 """A connector that does not ask for a model runner."""
@@ -72,6 +73,7 @@ CASES = (
             *(Spares(_args(*flag, *other)) for flag, other in _PAIRS if flag[0] != "--mm-shm-cache-max-object-size-mb"),
             Spares(_args("--mm-shm-cache-max-object-size-mb", "128")),
             Spares(_args("--no-enable-auto-tool-choice")),
+            Spares(_TEXT + _args("--mm-encoder-fp8-scale-path", "/scales")),
             Spares(_args("--logits-processors", "a:B", "c:D")),
             Spares(_args("--no-enable-fault-tolerance")),
             Spares(_args("--max-model-len=-1")),

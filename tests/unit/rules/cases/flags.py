@@ -38,13 +38,18 @@ CASES = (
         "args-value",
         (
             Breaks(_args("--seed", "x"), _PATH, "--seed x"),
+            Breaks(_args("--mm-processor-cache-gb=-1"), _PATH, "--mm-processor-cache-gb=-1"),
             Breaks(_args("--gpu-memory-utilization=1.2"), _PATH, "--gpu-memory-utilization=1.2"),
             Breaks(_args("--mm-hasher-algorithm", "blake2"), _PATH, "--mm-hasher-algorithm blake2", remedy="blake3"),
             Breaks(_args("--limit-mm-per-prompt", "{image:1}"), _PATH, "--limit-mm-per-prompt {image:1}"),
             Breaks(_args("--compilation-config.moed", "3"), _PATH, "--compilation-config.moed 3", remedy="mode"),
             Breaks(_args('--kv-events-config={"hwm":"x"}'), _PATH, '--kv-events-config={"hwm":"x"}'),
         ),
-        (Spares(_args("--max-model-len", "8k")), Spares(_args("--gpu-memory-utilization", "1"))),
+        (
+            Spares(_args("--max-model-len", "8k")),
+            Spares(_args("--gpu-memory-utilization", "1")),
+            Spares("model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n" + _args("--mm-processor-cache-gb=-1")),
+        ),
     ),
     Case(
         "args-help",

@@ -72,8 +72,11 @@ def passed_on(status: int, body: bytes, where: str) -> ProxyError:
     return ProxyError(status, f"the {where} engine answered {status}: {text}")
 
 
-def sse_error(status: int, message: str) -> bytes:
-    """Return the events that end a broken stream."""
+def sse_error(status: int, message: str, path: bytes = b"") -> bytes:
+    """Return the events that end a broken stream: for Anthropic's API as vLLM does (0.33 anthropic/serving.py)."""
+    if path == b"/v1/messages":
+        error = {"type": "error", "error": {"type": "api_error", "message": message}}
+        return b"event: error\ndata: " + json.dumps(error, separators=(",", ":")).encode() + b"\n\n"
     return b"data: " + error_json(status, message) + b"\n\ndata: [DONE]\n\n"
 
 

@@ -110,7 +110,7 @@ class Relay(Sink):
         if not self._written:
             request.fail(ProxyError(502, str(failure)))
         elif head and self._chunked and not self._torn and head.content_type.startswith(_STREAM):
-            event = sse_error(502, str(failure))
+            event = sse_error(502, str(failure), request.path)
             request.transport.write(event if request.plain else chunk(event) + END)
             request.end()
         else:

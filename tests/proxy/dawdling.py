@@ -2,8 +2,8 @@
 
     python -m tests.proxy.dawdling --clients 2000
 
-Most send a body and stop halfway; what does not fit into the budget is refused at once. One in ten asks for a long
-stream and does not read it. While all dawdle, others are served. In the end the slow ones go on, and their answers are
+Most send a body and stop halfway; what does not fit into the budget is refused at once. Some ask for a long stream and
+do not read it. While all dawdle, others are served. In the end the slow ones go on, and their answers are
 right.
 """
 
@@ -20,7 +20,7 @@ import uvloop
 
 from tests.proxy import programs
 from tests.proxy.programs import Program
-from tests.simulator.client import CHAT, Client, Response, post
+from tests.simulator.client import CHAT, Client, Response
 from tests.simulator.requests import chat, data_url, image, new_mark
 
 MIB = 1024 * 1024
@@ -33,35 +33,36 @@ CONNECTION = 64 * 1024
 READER = 512 * 1024
 """Bytes that the proxy may hold for a client that does not read: one read from the engine above the high-water mark."""
 PATIENCE = 120.0
+ANY_MARK = b"m99999999999"
+TEMPLATE = json.dumps(chat(ANY_MARK.decode(), image(data_url(ANY_MARK.decode(), BODY)))).encode()
 
 
 def memory_allowed(before: int, clients: int) -> int:
     """Return the most bytes that the proxy may have in memory."""
-    return before + BUDGET + clients * CONNECTION + clients // 10 * READER
+    return before + BUDGET + clients * CONNECTION + readers_of(clients) * READER
+
+
+def readers_of(clients: int) -> int:
+    """Return how many ask for a stream: not more than a simulated engine can keep busy."""
+    return min(clients // 10, 40)
 
 
 async def dawdle(program: Program, clients: int) -> Counter[str]:
     """Run; return how the slow clients ended. Raises AssertionError for too much memory or a wrong answer."""
     await programs.until_served(program)
     before = program.peak
-    senders = [await Client.connect(program.port) for _ in range(clients - clients // 10)]
-    readers = [await Client.connect(program.port) for _ in range(clients // 10)]
-    marks = [new_mark() for _ in senders]
-    bodies = [json.dumps(chat(mark, image(data_url(mark, BODY)))).encode() for mark in marks]
-    for client, body in zip(senders, bodies, strict=True):
-        client.send("POST", CHAT, body[: len(body) // 2], {"Content-Length": str(len(body))})
-        await client.writer.drain()
-    answering = [asyncio.create_task(client.response()) for client in senders]  # what is refused is refused at once
+    senders = [await Client.connect(program.port) for _ in range(clients - readers_of(clients))]
+    readers = [await Client.connect(program.port) for _ in range(readers_of(clients))]
+    sent = [await begin(client) for client in senders]
     for client in readers:
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # the client does not read
         ask = chat(new_mark(), tokens=STREAM // 4096, stream=True, padding=4096)
         client.send("POST", CHAT, json.dumps(ask).encode())
     for _ in range(20):
-        mark = new_mark()
-        assert mark in (await post(program.port, chat(mark))).text
+        await ask_meanwhile(program)
     ends: Counter[str] = Counter()
-    for sender in zip(senders, bodies, marks, answering, strict=True):
-        ends[await finish(*sender)] += 1
+    for client, (mark, answering) in zip(senders, sent, strict=True):
+        ends[await finish(client, mark, answering)] += 1
     for client in readers:
         client.reader._transport.resume_reading()  # type: ignore[attr-defined]
         assert await read_stream(client) == STREAM // 4096
@@ -87,11 +88,37 @@ async def read_stream(client: Client) -> int:
     return count
 
 
-async def finish(client: Client, body: bytes, mark: str, answering: asyncio.Task[Response]) -> str:
+async def ask_meanwhile(program: Program) -> None:
+    """Ask for text as somebody who is not slow."""
+    mark = new_mark()
+    client = await Client.connect(program.port)
+    client.send("POST", CHAT, json.dumps(chat(mark)).encode())
+    async with asyncio.timeout(PATIENCE):
+        assert mark in (await client.response()).text
+    await client.close()
+
+
+def body_of(mark: str) -> bytes:
+    """Return a request of its own."""
+    return TEMPLATE.replace(ANY_MARK, mark.encode())
+
+
+async def begin(client: Client) -> tuple[str, asyncio.Task[Response]]:
+    """Send half of a body; return its mark, and what waits for the answer, for a refusal comes at once."""
+    mark = new_mark()
+    body = body_of(mark)
+    client.send("POST", CHAT, body[: len(body) // 2], {"Content-Length": str(len(body))})
+    answering = asyncio.create_task(client.response())
+    await client.writer.drain()
+    await asyncio.sleep(0)
+    return mark, answering
+
+
+async def finish(client: Client, mark: str, answering: asyncio.Task[Response]) -> str:
     """Send the rest of a body, unless it is not wanted; return how it ended."""
     try:
         if not answering.done():
-            client.writer.write(body[len(body) // 2 :])
+            client.writer.write(body_of(mark)[len(TEMPLATE) // 2 :])
         async with asyncio.timeout(PATIENCE):
             answer = await answering
     finally:
@@ -106,7 +133,7 @@ async def finish(client: Client, body: bytes, mark: str, answering: asyncio.Task
 async def run(clients: int, folder: Path) -> Counter[str]:
     """Start the programs and dawdle."""
     limits = {"inFlightSize": BUDGET, "inFlightRequests": 2 * clients, "connections": 4 * clients + 100}
-    patient = {"clientBodySeconds": PATIENCE, "idleSeconds": PATIENCE, "firstByteSeconds": PATIENCE}
+    patient = dict.fromkeys(("clientBodySeconds", "idleSeconds", "firstByteSeconds", "probeSeconds"), PATIENCE)
     config = {"limits": limits, "timeouts": patient}
     with programs.engines(encode=1, decode=1) as urls, programs.proxy(folder, urls, config) as program:
         return await dawdle(program, clients)

@@ -212,6 +212,18 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(deploy: Deploy, top
     assert len(proxy.world.by("decode")) == 1
 
 
+async def test_a_stream_of_messages_that_breaks_ends_with_anthropics_error(deploy: Deploy) -> None:
+    proxy = await deploy()
+    proxy.fault("decode", Mode.DIE, 3)
+    body = {"model": "sim", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
+    answer = await proxy.post(body, path="/v1/messages")
+    assert (answer.status, answer.complete) == (200, True)
+    name, data = answer.text.rstrip("\n").rpartition("\n\n")[2].splitlines()
+    assert name == "event: error"
+    said = json.loads(data.removeprefix("data: "))
+    assert (said["type"], said["error"]["type"]) == ("error", "api_error")
+
+
 async def test_decode_that_does_not_begin_in_time(deploy: Deploy) -> None:
     proxy = await deploy(config={"timeouts": {"firstByteSeconds": 0.2}})
     proxy.fault("decode", Mode.HANG)

@@ -13,7 +13,7 @@ from epd_operator.cluster.credentials import Credentials
 from epd_operator.cluster.errors import ApiError, Unreachable
 from epd_operator.cluster.resources import Object, Resource
 
-PAGE = 100
+PAGE = 50
 """Objects of one answer to a list: a page is in memory as text and as objects at once, so it decides about the peak."""
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 5.0

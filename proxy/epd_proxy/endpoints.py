@@ -98,6 +98,9 @@ class Revision:
     minor: str = ""
     usable: dict[Role, tuple[Endpoint, ...]] = field(default_factory=dict)
     wire: Wire | None = None
+    begun: bool = False
+    """It was complete, or its encoders are scaled to none. Before that a known encoder is awaited for text too, so that
+    who has waited for the proxy may send media."""
 
     @property
     def consumer(self) -> Role:
@@ -111,8 +114,8 @@ class Revision:
 
     @property
     def text_only(self) -> bool:
-        """Whether it lacks an encoder and nothing else, such as while encoders are scaled to none."""
-        return not self.complete and self._has(self.roles - {Role.ENCODE})
+        """Whether it lacks an encoder that is up, and nothing else, and is not still starting."""
+        return self.begun and not self.complete and self._has(self.roles - {Role.ENCODE})
 
     def _has(self, roles: frozenset[Role]) -> bool:
         return Role.DECODE in roles and all(self.usable.get(role) for role in roles)
@@ -124,6 +127,8 @@ class Revision:
             self.minor = up[0].minor
             self.wire = wire_for(self.minor)
         self.usable = {role: tuple(e for e in up if e.role is role) for role in Role}
+        encoders = any(e.role is Role.ENCODE for e in self.endpoints)
+        self.begun = self.begun or self._has(self.roles if encoders else self.roles - {Role.ENCODE})
 
 
 class Fleet:

@@ -58,3 +58,31 @@ def test_a_closed_revision_is_not_picked() -> None:
     assert not found.ready
     found.close(())
     assert len(found.serving) == 2
+
+
+def test_text_waits_for_encoders_that_start_and_not_for_those_that_are_lost_or_scaled_to_none() -> None:
+    found = fleet(r={E: 1, D: 1})
+    (revision,) = found.revisions.values()
+    encoder, decoder = revision.endpoints
+    assert revision.complete
+
+    starting = fleet()
+    encoder.state = State.NEW
+    starting.add(encoder)
+    starting.add(decoder)
+    assert starting.pick() is None
+    encoder.state = State.UP
+    starting.refresh()
+    assert starting.pick() is not None
+    encoder.state = State.DOWN
+    starting.refresh()
+    lost = starting.pick()
+    assert lost is not None
+    assert not lost.complete
+
+    none = fleet(r={D: 1})
+    none.set_roles("r", {E, D})
+    assert none.pick() is not None
+    encoder.state = State.NEW
+    none.add(encoder)
+    assert none.pick() is not None  # what has begun goes on while one joins

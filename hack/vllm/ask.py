@@ -5,7 +5,8 @@
 A question is ``{"argv": [MODEL, FLAG, ...], "env": {...}}``; the answer is ``{"accepted": true, "derived": {...}}`` or
 ``{"accepted": false, "error": "..."}``, one line each. The verdict is that of vLLM's own ``serve`` command up to the
 moment when an engine would start, plus what the connectors would only check in the engine's process. With
-``"parse": true`` only the flags are read, and ``derived`` holds those of them that are not at their defaults.
+``"parse": true`` only the flags are read, and ``derived`` holds those of them that are not at their defaults. What
+``{"connectors": {...}}`` asks is answered by `hack.vllm.connectors`.
 
 Runs inside the engine environment; another release answers when its sources are first on PYTHONPATH. About 0.05 s an
 answer after an import of 15 s. The first question about an architecture costs what importing the model costs.
@@ -23,7 +24,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hack.vllm import fake_platform
+from hack.vllm import connectors, fake_platform
 
 Json = dict[str, Any]
 SERVER_MODULES = ("vllm.entrypoints.launchers.api_server.entry", "vllm.entrypoints.openai.api_server")
@@ -211,7 +212,10 @@ def main() -> None:
     serve = Serve()
     for line in sys.stdin:
         question = json.loads(line)
-        answer = ask(serve, question["argv"], question.get("env", {}), parse=question.get("parse", False))
+        if "connectors" in question:
+            answer = connectors.answer(question["connectors"])
+        else:
+            answer = ask(serve, question["argv"], question.get("env", {}), parse=question.get("parse", False))
         print(json.dumps(answer), file=out, flush=True)
 
 

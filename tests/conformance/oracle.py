@@ -54,6 +54,12 @@ class Oracle:
         """Have only the flags read; `derived` then holds what they set, by argparse's names."""
         return self._answer({"argv": list(argv), "parse": True})
 
+    def connectors(self, question: str, **arguments: Any) -> Any:
+        """Put a question of `hack.vllm.connectors`; raises AssertionError where vLLM's code fails at it."""
+        verdict = self._answer({"connectors": {"ask": question, **arguments}})
+        assert verdict.accepted, verdict.error
+        return verdict.derived["answer"]
+
     def _answer(self, question: Mapping[str, Any]) -> Verdict:
         print(json.dumps(question), file=self.questions, flush=True)
         answer = self.answers.readline()

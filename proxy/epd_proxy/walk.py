@@ -264,9 +264,11 @@ class Walk:
     def _alone(self) -> bool:
         """Whether decode must prefill itself: several answers share a prompt, or the prompt's own scores are wanted."""
         value = self._scan.value
-        several = value("n")
+        several, prompt = value("n"), value("prompt")
         return (
-            (isinstance(several, int) and several > 1)
+            # Of several prompts prefill would report one's blocks (0.32 entrypoints/openai/completion/serving.py).
+            (isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int))
+            or (isinstance(several, int) and several > 1)
             or bool(value("use_beam_search"))
             or value("prompt_logprobs") is not None
             or bool(value("echo"))

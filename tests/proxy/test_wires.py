@@ -198,3 +198,15 @@ async def test_mooncake_names_the_transfer_of_blocks_on_both_sides(deploy: Deplo
         assert told["remote_bootstrap_addr"] == proxy.engines["prefill"][0].url
     ids = [r.json["kv_transfer_params"]["transfer_id"] for r in proxy.world.by("decode")]
     assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize(
+    ("prompt", "apart"),
+    [("hello", True), (["hello"], True), ([1, 2, 3], True), (["a", "b"], False), ([[1], [2]], False)],
+)
+async def test_several_prompts_are_prefilled_by_decode(deploy: Deploy, prompt: Any, apart: bool) -> None:
+    """One answer of a prefill can name the blocks of one prompt only."""
+    proxy = await deploy("E+P+D")
+    assert (await proxy.post({"model": "sim", "prompt": prompt}, path="/v1/completions")).status == 200
+    assert bool(proxy.world.by("prefill")) == apart
+    assert ("kv_transfer_params" in proxy.world.by("decode")[0].json) == apart

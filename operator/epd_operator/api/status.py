@@ -95,7 +95,7 @@ class Status(APIModel):
     engine_version: str | None = None
     """vLLM release of the target revision."""
     current_revision: str | None = None
-    """Revision that serves."""
+    """Revision that serves, or the last that did."""
     target_revision: str | None = None
     """Revision that the spec asks for."""
     url: str | None = None

@@ -85,7 +85,7 @@ class Report:
         return numbers
 
     def _current_revision(self) -> str:
-        """The revision that serves: the target once it is whole, the one before it until then."""
+        """The revision that serves: the target once it is whole, the one before it until then; else the last one."""
         target = self._target_revision()
         if target and not self._behind():
             return target
@@ -94,7 +94,9 @@ class Report:
         before = str(self.seen.status.get("currentRevision", ""))
         if before in serving:
             return before
-        return others[0] if others else (target if target in serving else "")
+        if others or target in serving:
+            return others[0] if others else target
+        return before if before in self._revisions() else ""
 
     def _revisions(self) -> set[str]:
         return {child.revision for role in Role for child in self.seen.workloads(role) if child.revision}
@@ -215,7 +217,7 @@ class Report:
         if now is None or now.step.phase is not Phase.STALLED:
             return ""
         current = self._current_revision()
-        serves = f"; revision {current} goes on serving" if now.rolling and current else ""
+        serves = f"; revision {current} goes on serving" if now.rolling and current and self._serves(current) else ""
         return f"{now.late}; {now.step.reason}{serves}"
 
     def _behind(self) -> list[str]:

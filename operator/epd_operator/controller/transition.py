@@ -11,7 +11,7 @@ from epd_operator.api.rollout import Rollout, RolloutStrategy
 from epd_operator.controller.observed import Observed
 from epd_operator.controller.pods import Pod
 from epd_operator.controller.revisions import Revision
-from epd_operator.controller.traffic import Traffic
+from epd_operator.controller.traffic import NEVER, Traffic
 from epd_operator.plan.rollout import RevisionState, RoleState, RolloutState, Step, next_step
 from epd_operator.plan.rollout.drain import leave_after
 
@@ -60,7 +60,7 @@ def transition(
     waits += [patience] if patience is not None else []
     waits += [-seen.seconds_since(pod.ends) + 1 for pod in seen.pods if old and _leaves(seen, pod)]
     traffic = {
-        name: revision.traffic.then(
+        name: (revision.traffic if state.revisions[name].served else NEVER).then(
             # Nothing to serve with is no reason to write: what is alone serves again once it has instances.
             serves=name in step.serving or (revision is target and revision.traffic.open and not any(desired.values())),
             now=seen.now,
@@ -82,7 +82,8 @@ def _state(
     return RolloutState(
         target=target.name,
         desired=desired,
-        revisions={name: _revision_state(seen, revision) for name, revision in revisions.items()},
+        revisions={target.name: _revision_state(seen, target)}
+        | {each.name: _revision_state(seen, each, old=True) for each in old},
         strategy=rollout.strategy or RolloutStrategy.PROPORTIONAL,
         max_surge=bounds.max_surge,
         max_unavailable=bounds.max_unavailable,
@@ -92,7 +93,7 @@ def _state(
     )
 
 
-def _revision_state(seen: Observed, revision: Revision) -> RevisionState:
+def _revision_state(seen: Observed, revision: Revision, *, old: bool = False) -> RevisionState:
     pods: dict[str, list[Pod]] = {}
     for pod in seen.pods:
         if pod.revision == revision.name and not pod.over:
@@ -100,7 +101,13 @@ def _revision_state(seen: Observed, revision: Revision) -> RevisionState:
     traffic = revision.traffic
     idle = max(0, int(seen.seconds_since(traffic.ended))) if traffic.ended else None
     roles = {role: _role_state(seen, revision, role, pods.get(role, [])) for role in revision.roles}
-    return RevisionState(roles, traffic.open, idle)
+    # One that was alone is open from its first day, whether or not it ever had what it takes to serve.
+    serves = traffic.open and (
+        not old
+        or revision.name == seen.status.get("currentRevision")
+        or all(counts.ready for counts in roles.values() if counts.replicas)
+    )
+    return RevisionState(roles, serves, idle)
 
 
 def _role_state(seen: Observed, revision: Revision, role: Role, pods: Iterable[Pod]) -> RoleState:

@@ -149,6 +149,17 @@ def test_what_is_given_up_gets_no_requests_before_it_goes() -> None:
     assert traffic(small, revision(small))
 
 
+def test_a_first_version_that_never_served_delays_nobody() -> None:
+    small = Small(instance())
+    small.step()
+    old = revision(small)
+    small.make_ready(["encode"])  # decode still starts, for hours maybe
+    changed(small, **LONGER)
+    small.step()
+    assert {small.replicas()[f"v-{role}-{old}"] for role in ("encode", "decode")} == {0}
+    assert traffic_of(small.children["Service", f"v-decode-{old}"]) == NEVER
+
+
 def test_recreate_removes_first() -> None:
     recreate = {"rollout": {"strategy": "Recreate"}}
     small = settled(**recreate)

@@ -331,6 +331,20 @@ def test_a_deadline_stops_nothing_that_can_be_done() -> None:
     assert next_step(ready).phase is Phase.MOVING
 
 
+@pytest.mark.parametrize("settings", [{}, SURGE, BLUE_GREEN, RECREATE])
+def test_what_never_served_and_does_not_goes_at_once(settings: dict[str, Any]) -> None:
+    starting = RevisionState({E: RoleState(2, 0), D: RoleState(4, 4)})
+    step = next_step(state(ED, {"leave_after": DRAIN, **settings}, old=starting))
+    assert step.replicas["old"] == {E: 0, D: 0}
+
+
+def test_where_no_request_can_pass_nothing_waits_for_the_last() -> None:
+    broken = RevisionState({E: RoleState(2, 2), D: RoleState(4, 0, sick=4)}, serves=True)
+    assert next_step(state(ED, {"leave_after": DRAIN}, old=broken)).replicas["old"] == {E: 0, D: 0}
+    draining = revision(False, 25, encode=0, decode=1)
+    assert next_step(state(ED, {"leave_after": DRAIN}, old=draining)).replicas["old"] == {E: 0, D: 1}
+
+
 def test_it_says_when_to_ask_again() -> None:
     leaving = state(
         ED, {"leave_after": DRAIN}, old=revision(False, 25, encode=0, decode=1), new=revision(encode=2, decode=3)

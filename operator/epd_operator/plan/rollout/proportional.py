@@ -29,9 +29,9 @@ def proportional(view: View) -> Draft:
 
 
 def give_up_useless(draft: Draft) -> None:
-    """Give up old revisions that lack a role for good, and of the others than the base all that do not serve."""
+    """Give up old revisions that lack a role for good or never served, and of others than the base all that do not."""
     view = draft.view
-    draft.given_up.update(name for name in view.old if view.hopeless(name))
+    draft.given_up.update(name for name in view.old if view.hopeless(name) or view.unborn(name))
     *others, base = draft.kept or [""]
     for name in others:
         begins = not view.revisions[name].served and view.complete(base)

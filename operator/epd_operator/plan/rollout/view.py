@@ -70,6 +70,10 @@ class View:
         needed = self.needed(name)
         return not needed or any(self.role(name, role).hopeful == 0 for role in needed)
 
+    def unborn(self, name: str) -> bool:
+        """Whether the revision never served and does not do so now: it has nothing to lose."""
+        return not self.revisions[name].served and not self.complete(name)
+
     def share(self, name: str, ready: Mapping[Role, int] | None = None) -> Fraction:
         """What the revision can carry of everything, 0 to 1; the scarcest role decides."""
         if not self.complete(name, ready):

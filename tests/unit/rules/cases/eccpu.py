@@ -61,6 +61,7 @@ CASES = (
         (
             Breaks(f"{_BYTES}4Gi}}}}}}", f"{_EXTRA}.ec_cpu_bytes", "4Gi", remedy="cacheSize"),
             Breaks(f"{_BYTES}0}}}}}}", f"{_EXTRA}.ec_cpu_bytes", 0),
+            Breaks(f"{_BYTES}0}}, connector: ECCPUConnector}}}}", f"{_EXTRA}.ec_cpu_bytes", 0),
             Breaks("transfer: {embeddings: {cacheSize: 0}}", "spec.transfer.embeddings.cacheSize", "0"),
         ),
         (

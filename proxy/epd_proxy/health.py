@@ -1,8 +1,9 @@
 """Whether an engine is used: asked for its version and models when it is new, and for its health from then on.
 
-An engine is ejected when it cannot be connected to or fails its health check, never because requests to it failed:
-they only make the check come at once, so that a client whose requests kill connections takes no engine from others.
-The exception is an engine that accepts requests, says that it is healthy and answers none of several in a row.
+An engine is ejected when it cannot be connected to, fails its health check or is late with several, never because
+requests to it failed: they only make the check come at once, so that a client whose requests kill connections takes no
+engine from others. The exception is an engine that accepts requests, says that it is healthy and answers none of
+several in a row.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ SILENT: Final = 3
 """Requests in a row without an answer in time, after which a healthy engine is ejected."""
 
 
+LATE: Final = 3
+"""Health checks in a row without an answer in time, after which an engine is ejected. A busy one may be late with one,
+and where all are busy none would be left; a kubelet's readiness probe has the same patience."""
+
+
 class Prober:
     """Keeps the state of one engine true."""
 
@@ -35,6 +41,7 @@ class Prober:
         self._endpoint = endpoint
         self._wake = asyncio.Event()
         self._silent = 0
+        self._late = 0
         self._failures = 0
         endpoint.pool.on_failure = self._request_failed
         self._task = core.loop.create_task(self._run())
@@ -86,8 +93,11 @@ class Prober:
         try:
             answer = await self._get("/health")
         except EngineError as error:
-            self._down("health", str(error))
+            self._late = self._late + 1 if error.trouble is Trouble.TIMEOUT else LATE
+            if endpoint.state is not State.UP or self._late >= LATE:
+                self._down("health", str(error))
             return
+        self._late = 0
         if answer.status != 200:
             self._down("health", f"/health says {answer.status}")
             return

@@ -365,6 +365,22 @@ async def test_requests_go_elsewhere_when_one_of_two_engines_ends(deploy: Deploy
     assert [a.text for a in answers if a.status != 200] == []
 
 
+async def test_an_engine_that_is_late_with_a_health_check_is_kept_and_with_several_ejected(deploy: Deploy) -> None:
+    proxy = await deploy(config={"timeouts": {"probeSeconds": 0.1, "probeIntervalSeconds": 0.05}})
+    [engine] = proxy.engines["decode"]
+    [(endpoint, prober)] = [known for known in proxy.members._known.values() if known[0].role == "decode"]
+    engine.late = True
+    await proxy.until(lambda: prober._late >= 1)
+    engine.late = False
+    assert endpoint.state.value == "up"
+    await proxy.until(lambda: prober._late == 0)
+    assert (await proxy.post(chat(new_mark()))).status == 200
+    engine.late = True
+    await proxy.until(lambda: endpoint.state.value == "down")
+    engine.late = False
+    await proxy.until(lambda: endpoint.state.value == "up")
+
+
 async def test_an_engine_that_ends_is_ejected_and_taken_back(deploy: Deploy) -> None:
     proxy = await deploy(decoders=2)
     first, _ = proxy.engines["decode"]

@@ -8,7 +8,7 @@ moment when an engine would start, plus what the connectors would only check in 
 ``"parse": true`` only the flags are read, and ``derived`` holds those of them that are not at their defaults. What
 ``{"connectors": {...}}`` asks is answered by `hack.vllm.connectors`.
 
-Runs inside the engine environment; another release answers when its sources are first on PYTHONPATH. About 0.05 s an
+Runs inside the engine environment; another release answers when its sources are first on PYTHONPATH. About 0.01 s an
 answer after an import of 15 s. The first question about an architecture costs what importing the model costs.
 """
 

@@ -31,7 +31,7 @@ def read_the_same(parsed: ParsedArguments, derived: Any) -> bool:
 
 def compared_inside(flag: Flag) -> bool:
     """Whether the class of a JSON flag may also compare its fields with each other."""
-    return flag.fields is not None and not flag.fields.islower()
+    return flag.has_class
 
 
 def later(flag: Flag) -> bool:

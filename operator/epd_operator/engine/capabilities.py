@@ -80,6 +80,11 @@ class Flag(NamedTuple):
         return self.kind in ("json", "json-or-str")
 
     @property
+    def has_class(self) -> bool:
+        """Whether one of vLLM's configuration classes reads the JSON value. Other fields have the flag's own name."""
+        return self.fields is not None and not self.fields.islower()
+
+    @property
     def takes_value(self) -> bool:
         """Whether something must or may follow the flag."""
         return self.kind != "bool"

@@ -61,8 +61,8 @@ def read_value(flag: Flag, text: str, capabilities: Capabilities) -> Read:
     if isinstance(value, int | float) and (limit := flag.bounds.broken_by(value)):
         return Read(value, Wrong("out-of-bounds", text, limit))
     if flag.fields is not None:
-        # JSON's null is no object of a class; where fields have the flag's own name there is no class.
-        if (value is None and flag.nullable and flag.fields.islower()) or isinstance(value, str):
+        # JSON's null is no object of a class.
+        if (value is None and flag.nullable and not flag.has_class) or isinstance(value, str):
             return Read(value)
         return Read(value, check_fields(value, flag.fields, capabilities.fields[flag.fields]))
     return Read(value)
@@ -79,7 +79,7 @@ def _convert(flag: Flag, text: str) -> Any:
         case "size-or-auto":
             return -1 if text.strip() == "-1" or text.strip().lower() == "auto" else read_size(text)
         case "json":
-            return json.loads(expand_sizes(text) if flag.fields else text)
+            return json.loads(expand_sizes(text) if flag.has_class else text)
         case "json-or-str":
             looks_like_json = re.match(r"(?s)^\s*{.*}\s*$", text)
             return json.loads(text) if looks_like_json else text

@@ -202,6 +202,13 @@ NEEDS = (
         "use a divisor, or remove it",
     ),
     Need(
+        "--dcp-comm-backend",
+        lambda value, values: value != "a2a" or (values.get("--decode-context-parallel-size") or 1) > 1,
+        "a2a works only with --decode-context-parallel-size above 1",
+        "remove it",
+        until=Release(0, 29),
+    ),
+    Need(
         "--distributed-executor-backend",
         lambda value, _: value is None or value in EXECUTORS or "." in value,
         f"it is one of {', '.join(EXECUTORS)}, or a class as module.Class",

@@ -28,7 +28,7 @@ def looked_at(wiring: Wiring, flag: str) -> bool:
 
     Source: config/model.py, 0.28 to 0.33: MultiModalConfig, which holds the limits, is made only then.
     """
-    return wiring.takes_media or not flag.startswith("--mm-")
+    return wiring.takes_media or not (flag.startswith("--mm-") or flag == "--video-pruning-rate")
 
 
 @rule(

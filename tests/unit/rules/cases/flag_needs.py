@@ -11,8 +11,7 @@ _TEXT = "model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n"
 _V1 = ", env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]"
 _FILES = "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: c}}}}\n"
 """A connector that does not ask for a model runner."""
-
-
+_OLD = "engine: {version: 0.28.0}\n" + _FILES
 _PATH = "spec.decode.args[0]"
 _PAIRS = (
     (("--enable-auto-tool-choice",), ("--tool-call-parser", "hermes")),
@@ -57,6 +56,7 @@ CASES = (
             Breaks(_args("--max-num-seqs", "256", "--max-num-batched-tokens", "64"), _PATH, "--max-num-seqs 256"),
             Breaks(_args("--enable-fault-tolerance"), _PATH, "--enable-fault-tolerance"),
             Breaks(_args("--decode-context-parallel-size", "2"), _PATH, "--decode-context-parallel-size 2"),
+            Breaks(_OLD + _args("--dcp-comm-backend", "a2a"), _PATH, "--dcp-comm-backend a2a"),
             Breaks(_args("--distributed-executor-backend", "mpi"), _PATH, "--distributed-executor-backend mpi"),
             *(
                 Breaks(_args("--default-mm-loras", value, "--enable-lora"), _PATH, f"--default-mm-loras {value}")
@@ -79,6 +79,9 @@ CASES = (
             Spares(_args("--max-model-len=-1")),
             Spares(_args("--max-num-seqs", "64", "--max-num-batched-tokens", "64")),
             Spares(_args("--decode-context-parallel-size", "2", more=", parallelism: {tensor: 4}")),
+            Spares(_args("--dcp-comm-backend", "a2a")),
+            Spares(_OLD + _args("--dcp-comm-backend", "ag_rs")),
+            Spares(_OLD + _args("-dcp", "2", "--dcp-comm-backend", "a2a", more=", parallelism: {tensor: 4}")),
             Spares(_args("--distributed-executor-backend", "own.module.Executor")),
             Spares(_args("--default-mm-loras", "[]")),
             Spares(_args("--default-mm-loras", '{"image": "/lora"}', "--enable-lora")),

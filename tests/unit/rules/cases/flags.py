@@ -9,6 +9,8 @@ def _args(*words: str, version: str = "0.33.0") -> str:
 
 _PATH = "spec.decode.args[0]"
 
+_TEXT = "model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n"
+
 CASES = (
     Case(
         "args-unknown",
@@ -43,12 +45,16 @@ CASES = (
             Breaks(_args("--mm-hasher-algorithm", "blake2"), _PATH, "--mm-hasher-algorithm blake2", remedy="blake3"),
             Breaks(_args("--limit-mm-per-prompt", "{image:1}"), _PATH, "--limit-mm-per-prompt {image:1}"),
             Breaks(_args("--compilation-config.moed", "3"), _PATH, "--compilation-config.moed 3", remedy="mode"),
+            Breaks(_args("--video-pruning-rate", "nan"), _PATH, "--video-pruning-rate nan"),
+            Breaks(_args('--override-generation-config={"a":8k}'), _PATH, '--override-generation-config={"a":8k}'),
             Breaks(_args('--kv-events-config={"hwm":"x"}'), _PATH, '--kv-events-config={"hwm":"x"}'),
         ),
         (
             Spares(_args("--max-model-len", "8k")),
             Spares(_args("--gpu-memory-utilization", "1")),
-            Spares("model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n" + _args("--mm-processor-cache-gb=-1")),
+            Spares(_TEXT + _args("--mm-processor-cache-gb=-1")),
+            Spares(_TEXT + _args("--video-pruning-rate", "1")),
+            Spares(_args("--compilation-config", '{"max_cudagraph_capture_size": 8k}')),
         ),
     ),
     Case(

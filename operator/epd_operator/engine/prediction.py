@@ -54,7 +54,7 @@ def predict(wiring: Wiring, instance: Instance) -> Prediction:
         allow_missing_mm_embeddings=missing,
         enable_mm_embeds=multimodal and _takes_embeddings(wiring, instance, missing=missing),
         mm_processor_device=instance.preprocessing_device.partition(":")[0] if multimodal else "cpu",
-        prefix_caching=_caches_prefixes(wiring, instance),
+        prefix_caching=caches_prefixes(wiring, instance),
         v2_model_runner=runs_v2(wiring, instance),
     )
 
@@ -76,7 +76,8 @@ def _takes_embeddings(wiring: Wiring, instance: Instance, *, missing: bool) -> b
     return instance.ec_role != "ec_producer" and wiring.topology is not Topology.PD
 
 
-def _caches_prefixes(wiring: Wiring, instance: Instance) -> bool:
+def caches_prefixes(wiring: Wiring, instance: Instance) -> bool:
+    """Whether vLLM keeps KV blocks for requests that begin alike."""
     wanted = instance.user_value("--enable-prefix-caching")
     if instance.ec_role != "ec_producer":
         return True if wanted is None else bool(wanted)

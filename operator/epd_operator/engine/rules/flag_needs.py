@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from epd_operator.api.finding import Severity
 from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.instance import Instance
-from epd_operator.engine.prediction import runs_v2
+from epd_operator.engine.prediction import caches_prefixes, runs_v2
 from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.rules.flags import looked_at
 from epd_operator.engine.rules.rule import Broken, Kind, rule
@@ -20,8 +20,17 @@ EFFORTS = dict.fromkeys(("none", "minimal", "low", "medium", "high", "xhigh", "m
 """vLLM 0.33 entrypoints, validate_reasoning_effort_map."""
 EXECUTORS = ("mp", "ray", "uni", "external_launcher")
 """vLLM config/parallel.py, DistributedExecutorBackend; 0.28 to 0.33."""
-NEEDS_V2 = ("--enable-trace-replay", "--return-sampling-mask")
-"""Flags that vLLM takes with its V2 model runner only: config/vllm.py, _verify_*_replay_config."""
+ASYNC_PIPELINES_NEED_V2_SINCE = Release(0, 33)
+NEEDS_V2: Mapping[str, Callable[[Wiring, Instance], bool]] = {
+    "--enable-trace-replay": lambda *_: True,
+    "--return-sampling-mask": lambda *_: True,
+    "--async-scheduling": lambda wiring, instance: (
+        instance.pipeline > 1
+        and wiring.release is not None
+        and wiring.release.minor_key >= ASYNC_PIPELINES_NEED_V2_SINCE.minor_key
+    ),
+}
+"""Flags that vLLM takes with its V2 model runner only, and when that is so."""
 Values = Mapping[str, Any]
 
 
@@ -93,6 +102,14 @@ NEEDS = (
         _beside("--mamba-backend", "FLASHINFER", "flashinfer"),
         "it works only with --mamba-backend flashinfer",
         "add --mamba-backend flashinfer, or remove it",
+    ),
+    Need(
+        "--mamba-block-size",
+        lambda value, values: (
+            value is None or values["--enable-prefix-caching"] or value == values.get("--max-model-len")
+        ),
+        "it works only with prefix caching, which is off here",
+        "remove it",
     ),
     Need(
         "--enable-mamba-cache-stochastic-rounding",
@@ -261,7 +278,11 @@ NEEDS = (
 def need(wiring: Wiring) -> Iterator[Broken]:
     """A flag without the one that it needs."""
     for instance in wiring.instances.values():
-        values = {"--tensor-parallel-size": instance.tensor, **instance.args.values}
+        values = {
+            "--tensor-parallel-size": instance.tensor,
+            **instance.args.values,
+            "--enable-prefix-caching": caches_prefixes(wiring, instance),
+        }
         for wanted in NEEDS:
             given = instance.args.last(wanted.flag)
             if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
@@ -290,16 +311,19 @@ def _has_problem(instance: Instance, index: int) -> bool:
     kind=Kind.REFUSED,
     what="Flags that only the V2 model runner supports are on instances that have it.",
     why="vLLM refuses to start: requires Model Runner V2.",
-    source="vLLM 0.28 to 0.33 config/vllm.py, _verify_sampling_replay_config and _verify_trace_replay_config; asked",
+    source="vLLM 0.28 to 0.33 config/vllm.py, _verify_sampling_replay_config, _verify_trace_replay_config; 0.33 "
+    "config/vllm.py, v1_async_sched_incompat; asked",
     proved=True,
     needs_release=True,
 )
 def v2_needed(wiring: Wiring) -> Iterator[Broken]:
     """Replay of traces or samples on CPU, or where the user switches the runner off."""
     for instance in wiring.instances.values():
-        for flag in NEEDS_V2:
+        for flag, applies in NEEDS_V2.items():
             given = instance.args.last(flag)
-            if given is not None and instance.user_value(flag) and not runs_v2(wiring, instance):
+            if given is None or not instance.user_value(flag) or not applies(wiring, instance):
+                continue
+            if not runs_v2(wiring, instance):
                 message = f"{instance.role} runs without the V2 model runner, which it needs (vLLM refuses to start)"
                 remedy = "remove it, or take back what switches the runner off"
                 yield Broken(instance.arg_path(given), instance.written(given), message, remedy)

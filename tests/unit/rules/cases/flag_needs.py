@@ -9,6 +9,7 @@ def _args(*words: str, more: str = "") -> str:
 
 _TEXT = "model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n"
 _V1 = ", env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]"
+_PIPELINE = ", parallelism: {pipeline: 2}"
 _FILES = "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: c}}}}\n"
 """A connector that does not ask for a model runner."""
 _OLD = "engine: {version: 0.28.0}\n" + _FILES
@@ -57,6 +58,8 @@ CASES = (
             Breaks(_args("--enable-fault-tolerance"), _PATH, "--enable-fault-tolerance"),
             Breaks(_args("--decode-context-parallel-size", "2"), _PATH, "--decode-context-parallel-size 2"),
             Breaks(_OLD + _args("--dcp-comm-backend", "a2a"), _PATH, "--dcp-comm-backend a2a"),
+            Breaks(_args("--mamba-block-size", "16", "--no-enable-prefix-caching"), _PATH, "--mamba-block-size 16"),
+            Breaks("encode: {args: [--mamba-block-size=16]}", "spec.encode.args[0]", "--mamba-block-size=16"),
             Breaks(_args("--distributed-executor-backend", "mpi"), _PATH, "--distributed-executor-backend mpi"),
             *(
                 Breaks(_args("--default-mm-loras", value, "--enable-lora"), _PATH, f"--default-mm-loras {value}")
@@ -87,6 +90,7 @@ CASES = (
             Spares(_args("--default-mm-loras", '{"image": "/lora"}', "--enable-lora")),
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--max-num-active-seqs", "2048")),
+            Spares(_args("--mamba-block-size", "16")),
             Spares(_args("--max-loras", "0")),
             Spares(_args("--max-cpu-loras", "0", "--enable-lora")),
             Spares(_args("--offload-backend", "uva")),
@@ -105,9 +109,13 @@ CASES = (
                 _PATH,
                 "--return-sampling-mask",
             ),
+            Breaks(_FILES + _args("--async-scheduling", more=_V1 + _PIPELINE), _PATH, "--async-scheduling"),
         ),
         (
             Spares(_args("--enable-trace-replay")),
+            Spares(_args("--async-scheduling", more=_PIPELINE)),
+            Spares(_FILES + _args("--async-scheduling", more=_V1)),
+            Spares("engine: {version: 0.32.0}\n" + _FILES + _args("--async-scheduling", more=_V1 + _PIPELINE)),
             Spares(_FILES + _args("--no-enable-trace-replay", more=_V1)),
         ),
     ),

@@ -5,13 +5,14 @@ Sources: config/vllm.py of 0.28 to 0.33 (`_resolve_mm_encoder_only`, `_resolve_m
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from epd_operator.api.device import DeviceType
 from epd_operator.api.role import Topology
 from epd_operator.engine.command import ENCODE_ONLY_DERIVED_SINCE
 from epd_operator.engine.connectors import EC_CPU, EC_CPU_NIXL_SINCE
 from epd_operator.engine.instance import Instance
-from epd_operator.engine.release import Release
+from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.wiring import Wiring
 
 EMBEDS_DERIVED_SINCE = Release(0, 30)
@@ -19,13 +20,25 @@ LANGUAGE_MODEL_ONLY_HELD_SINCE = Release(0, 33)
 """A KV consumer that only runs the language model takes no embeddings, unless told to."""
 
 
-NEEDS_V1_UNTIL = {
-    "--enable-prompt-embeds": Release(0, 29),
-    "--kv-sharing-fast-prefill": Release(0, 30),
-    "--logits-processors": Release(0, 31),
-    "--enable-elastic-ep": Release(0, 32),
-}
-"""Flags that the V2 model runner does not support before a release, so that vLLM takes the other one."""
+class NeedsV1(NamedTuple):
+    """A flag that the V2 model runner does not support, so that vLLM takes the other one."""
+
+    flag: str
+    until: Release
+    """The first release in which it does."""
+    since: Release = OLDEST
+    value: str | None = None
+    """The only value for which this is so; None: whenever it is on or has a value."""
+
+
+NEEDS_V1 = (
+    NeedsV1("--enable-prompt-embeds", Release(0, 29)),
+    NeedsV1("--kv-sharing-fast-prefill", Release(0, 30)),
+    NeedsV1("--logits-processors", Release(0, 31)),
+    NeedsV1("--enable-elastic-ep", Release(0, 32)),
+    NeedsV1("--mamba-cache-mode", Release(0, 32), since=Release(0, 30), value="all"),
+)
+"""vLLM config/vllm.py, _get_v2_model_runner_unsupported_features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +107,11 @@ def runs_v2(wiring: Wiring, instance: Instance) -> bool:
         return True  # the operator sets the variable
     if written is not None and written.variable.value is not None:
         return written.variable.value not in ("0", "")
-    needs_v1 = any(
-        wiring.release is not None and wiring.release.minor_key < until.minor_key and instance.user_value(flag)
-        for flag, until in NEEDS_V1_UNTIL.items()
-    )
-    return instance.device_type is not DeviceType.CPU and not needs_v1
+    return instance.device_type is not DeviceType.CPU and not any(_needs(v1, wiring, instance) for v1 in NEEDS_V1)
+
+
+def _needs(v1: NeedsV1, wiring: Wiring, instance: Instance) -> bool:
+    if wiring.release is None or not v1.since.minor_key <= wiring.release.minor_key < v1.until.minor_key:
+        return False
+    value = instance.user_value(v1.flag)
+    return bool(value) if v1.value is None else value == v1.value

@@ -20,7 +20,7 @@ EFFORTS = dict.fromkeys(("none", "minimal", "low", "medium", "high", "xhigh", "m
 """vLLM 0.33 entrypoints, validate_reasoning_effort_map."""
 EXECUTORS = ("mp", "ray", "uni", "external_launcher")
 """vLLM config/parallel.py, DistributedExecutorBackend; 0.28 to 0.33."""
-ASYNC_PIPELINES_NEED_V2_SINCE = Release(0, 33)
+ASYNC_PIPELINES_NEED_V2_SINCE = Release(0, 31)
 NEEDS_V2: Mapping[str, Callable[[Wiring, Instance], bool]] = {
     "--enable-trace-replay": lambda *_: True,
     "--return-sampling-mask": lambda *_: True,
@@ -311,8 +311,8 @@ def _has_problem(instance: Instance, index: int) -> bool:
     kind=Kind.REFUSED,
     what="Flags that only the V2 model runner supports are on instances that have it.",
     why="vLLM refuses to start: requires Model Runner V2.",
-    source="vLLM 0.28 to 0.33 config/vllm.py, _verify_sampling_replay_config, _verify_trace_replay_config; 0.33 "
-    "config/vllm.py, v1_async_sched_incompat; asked",
+    source="vLLM 0.28 to 0.33 config/vllm.py, _verify_sampling_replay_config, _verify_trace_replay_config; 0.31 "
+    "to 0.33 config/vllm.py, _get_v1_model_runner_unsupported_features; asked",
     proved=True,
     needs_release=True,
 )

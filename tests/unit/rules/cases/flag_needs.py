@@ -115,7 +115,7 @@ CASES = (
             Spares(_args("--enable-trace-replay")),
             Spares(_args("--async-scheduling", more=_PIPELINE)),
             Spares(_FILES + _args("--async-scheduling", more=_V1)),
-            Spares("engine: {version: 0.32.0}\n" + _FILES + _args("--async-scheduling", more=_V1 + _PIPELINE)),
+            Spares("engine: {version: 0.30.0}\n" + _FILES + _args("--async-scheduling", more=_V1 + _PIPELINE)),
             Spares(_FILES + _args("--no-enable-trace-replay", more=_V1)),
         ),
     ),

@@ -18,6 +18,8 @@ Trouble = Literal["invalid-type", "invalid-choice", "out-of-bounds", "unknown-fi
 SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 JSON_SIZE = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
 JSON_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
+NULL_IS_DEFAULT = frozenset({"--limit-mm-per-prompt", "--media-io-kwargs"})
+"""JSON flags whose null vLLM drops, though their type lacks it: config/model.py, mm_config_kwargs; 0.28 to 0.33."""
 POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 TRUTHS = {"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"}
 KIND_WORDS = {
@@ -62,7 +64,8 @@ def read_value(flag: Flag, text: str, capabilities: Capabilities) -> Read:
         return Read(value, Wrong("out-of-bounds", text, limit))
     if flag.fields is not None:
         # JSON's null is no object of a class.
-        if (value is None and flag.nullable and not flag.has_class) or isinstance(value, str):
+        nullable = not flag.has_class and (flag.nullable or flag.name in NULL_IS_DEFAULT)
+        if (value is None and nullable) or isinstance(value, str):
             return Read(value)
         return Read(value, check_fields(value, flag.fields, capabilities.fields[flag.fields]))
     return Read(value)

@@ -27,8 +27,8 @@ class NeedsV1(NamedTuple):
     until: Release
     """The first release in which it does."""
     since: Release = OLDEST
-    value: str | None = None
-    """The only value for which this is so; None: whenever it is on or has a value."""
+    values: tuple[str, ...] = ()
+    """The values for which this is so; none: whenever it is on or has a value."""
 
 
 NEEDS_V1 = (
@@ -36,9 +36,10 @@ NEEDS_V1 = (
     NeedsV1("--kv-sharing-fast-prefill", Release(0, 30)),
     NeedsV1("--logits-processors", Release(0, 31)),
     NeedsV1("--enable-elastic-ep", Release(0, 32)),
-    NeedsV1("--mamba-cache-mode", Release(0, 32), since=Release(0, 30), value="all"),
+    NeedsV1("--mamba-cache-mode", Release(0, 32), since=Release(0, 30), values=("all",)),
+    NeedsV1("--runner", Release(0, 29), values=("draft", "pooling")),
 )
-"""vLLM config/vllm.py, _get_v2_model_runner_unsupported_features."""
+"""vLLM config/vllm.py, _get_v2_model_runner_unsupported_features; 0.28 also _is_default_v2_model_runner_model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +115,4 @@ def _needs(v1: NeedsV1, wiring: Wiring, instance: Instance) -> bool:
     if wiring.release is None or not v1.since.minor_key <= wiring.release.minor_key < v1.until.minor_key:
         return False
     value = instance.user_value(v1.flag)
-    return bool(value) if v1.value is None else value == v1.value
+    return value in v1.values if v1.values else bool(value)

@@ -41,6 +41,7 @@ def test_expand_sizes_leaves_texts_alone() -> None:
         ("--moe-backend", "Deep-GEMM", "deep_gemm"),
         ("--pt-load-map-location", "text", "text"),
         ("--hf-overrides", '{"a": 1}', {"a": 1}),
+        ("--media-io-kwargs", "null", None),
         ("--lora-modules", "name=path", "name=path"),
         ("--ec-transfer-config", '{"ec_role": "ec_both", "ec_port": "5"}', {"ec_role": "ec_both", "ec_port": "5"}),
     ],
@@ -60,6 +61,7 @@ def test_right_values(flag: str, text: str, value: Any) -> None:
         ("--ec-transfer-config", '{"ec_role": "encoder"}', "invalid-field", "ec_both or ec_consumer or ec_producer"),
         ("--ec-transfer-config", "[]", "invalid-type", "a JSON object"),
         ("--lora-modules", "name", "invalid-type", "name=path"),
+        ("--hf-overrides", "null", "invalid-type", "a JSON object"),
     ],
 )
 def test_wrong_values(flag: str, text: str, trouble: str, expected: str) -> None:

@@ -4,6 +4,7 @@ Sources: config/vllm.py of 0.28 to 0.33 (`_resolve_mm_encoder_only`, `_resolve_m
 `use_v2_model_runner`), engine/arg_utils.py; compared with the real configuration of every release.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ class NeedsV1(NamedTuple):
     since: Release = OLDEST
     values: tuple[str, ...] = ()
     """The values for which this is so; none: whenever it is on or has a value."""
+    refused_on_v2: bool = True
+    """Whether vLLM refuses it where the V2 runner is asked for."""
 
 
 NEEDS_V1 = (
@@ -37,7 +40,7 @@ NEEDS_V1 = (
     NeedsV1("--logits-processors", Release(0, 31)),
     NeedsV1("--enable-elastic-ep", Release(0, 32)),
     NeedsV1("--mamba-cache-mode", Release(0, 32), since=Release(0, 30), values=("all",)),
-    NeedsV1("--runner", Release(0, 29), values=("draft", "pooling")),
+    NeedsV1("--runner", Release(0, 29), values=("draft", "pooling"), refused_on_v2=False),
 )
 """vLLM config/vllm.py, _get_v2_model_runner_unsupported_features; 0.28 also _is_default_v2_model_runner_model."""
 
@@ -108,7 +111,12 @@ def runs_v2(wiring: Wiring, instance: Instance) -> bool:
         return True  # the operator sets the variable
     if written is not None and written.variable.value is not None:
         return written.variable.value not in ("0", "")
-    return instance.device_type is not DeviceType.CPU and not any(_needs(v1, wiring, instance) for v1 in NEEDS_V1)
+    return instance.device_type is not DeviceType.CPU and not any(needing_v1(wiring, instance))
+
+
+def needing_v1(wiring: Wiring, instance: Instance) -> Iterator[NeedsV1]:
+    """The flags of the user for which vLLM takes the V1 runner, if it has the choice."""
+    return (v1 for v1 in NEEDS_V1 if _needs(v1, wiring, instance))
 
 
 def _needs(v1: NeedsV1, wiring: Wiring, instance: Instance) -> bool:

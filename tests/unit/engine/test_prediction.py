@@ -102,7 +102,6 @@ def test_prefix_caching_of_an_encoder_is_off_for_good_from_0_29(release: str, on
         (FILES + "engine: {version: 0.29.0}\ndecode: {args: [--mamba-cache-mode, all]}", True),
         (FILES + "engine: {version: 0.30.0}\ndecode: {args: [--mamba-cache-mode, all]}", False),
         (FILES + "engine: {version: 0.31.0}\ndecode: {args: [--mamba-cache-mode, align]}", True),
-        (FILES + "engine: {version: 0.32.0}\ndecode: {args: [--mamba-cache-mode, all]}", True),
     ],
 )
 def test_model_runner(spec: str, v2: bool) -> None:

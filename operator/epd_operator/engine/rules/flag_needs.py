@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from epd_operator.api.finding import Severity
 from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.instance import Instance
-from epd_operator.engine.prediction import caches_prefixes, runs_v2
+from epd_operator.engine.prediction import caches_prefixes
 from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.rules.flags import looked_at
 from epd_operator.engine.rules.rule import Broken, Kind, rule
@@ -20,17 +20,6 @@ EFFORTS = dict.fromkeys(("none", "minimal", "low", "medium", "high", "xhigh", "m
 """vLLM 0.33 entrypoints, validate_reasoning_effort_map."""
 EXECUTORS = ("mp", "ray", "uni", "external_launcher")
 """vLLM config/parallel.py, DistributedExecutorBackend; 0.28 to 0.33."""
-ASYNC_PIPELINES_NEED_V2_SINCE = Release(0, 31)
-NEEDS_V2: Mapping[str, Callable[[Wiring, Instance], bool]] = {
-    "--enable-trace-replay": lambda *_: True,
-    "--return-sampling-mask": lambda *_: True,
-    "--async-scheduling": lambda wiring, instance: (
-        instance.pipeline > 1
-        and wiring.release is not None
-        and wiring.release.minor_key >= ASYNC_PIPELINES_NEED_V2_SINCE.minor_key
-    ),
-}
-"""Flags that vLLM takes with its V2 model runner only, and when that is so."""
 Values = Mapping[str, Any]
 
 
@@ -306,30 +295,6 @@ def _has_problem(instance: Instance, index: int) -> bool:
 
 
 @rule(
-    id="v2-runner-needed",
-    severity=Severity.ERROR,
-    kind=Kind.REFUSED,
-    what="Flags that only the V2 model runner supports are on instances that have it.",
-    why="vLLM refuses to start: requires Model Runner V2.",
-    source="vLLM 0.28 to 0.33 config/vllm.py, _verify_sampling_replay_config, _verify_trace_replay_config; 0.31 "
-    "to 0.33 config/vllm.py, _get_v1_model_runner_unsupported_features; asked",
-    proved=True,
-    needs_release=True,
-)
-def v2_needed(wiring: Wiring) -> Iterator[Broken]:
-    """Replay of traces or samples on CPU, or where the user switches the runner off."""
-    for instance in wiring.instances.values():
-        for flag, applies in NEEDS_V2.items():
-            given = instance.args.last(flag)
-            if given is None or not instance.user_value(flag) or not applies(wiring, instance):
-                continue
-            if not runs_v2(wiring, instance):
-                message = f"{instance.role} runs without the V2 model runner, which it needs (vLLM refuses to start)"
-                remedy = "remove it, or take back what switches the runner off"
-                yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
-
-
-@rule(
     id="tool-parser-unknown",
     severity=Severity.ERROR,
     kind=Kind.REFUSED,
@@ -354,4 +319,4 @@ def tool_parser_unknown(wiring: Wiring) -> Iterator[Broken]:
             yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
 
 
-RULES = (need, v2_needed, tool_parser_unknown)
+RULES = (need, tool_parser_unknown)

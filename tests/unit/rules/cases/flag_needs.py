@@ -8,10 +8,7 @@ def _args(*words: str, more: str = "") -> str:
 
 
 _TEXT = "model: {architecture: Qwen2ForCausalLM}\nencode: <absent>\n"
-_V1 = ", env: [{name: VLLM_USE_V2_MODEL_RUNNER, value: '0'}]"
-_PIPELINE = ", parallelism: {pipeline: 2}"
 _FILES = "transfer: {embeddings: {volume: {persistentVolumeClaim: {claimName: c}}}}\n"
-"""A connector that does not ask for a model runner."""
 _OLD = "engine: {version: 0.28.0}\n" + _FILES
 _PATH = "spec.decode.args[0]"
 _PAIRS = (
@@ -95,28 +92,6 @@ CASES = (
             Spares(_args("--max-cpu-loras", "0", "--enable-lora")),
             Spares(_args("--offload-backend", "uva")),
             Spares(_args("--reasoning-effort-map", '{"low": "brief"}')),
-        ),
-    ),
-    Case(
-        "v2-runner-needed",
-        (
-            Breaks(_FILES + _args("--enable-trace-replay", more=_V1), _PATH, "--enable-trace-replay"),
-            Breaks(
-                _FILES + _args("--enable-trace-replay", more=", device: {type: CPU}"), _PATH, "--enable-trace-replay"
-            ),
-            Breaks(
-                _FILES + _args("--return-sampling-mask", "--logprobs-mode=processed_logprobs", more=_V1),
-                _PATH,
-                "--return-sampling-mask",
-            ),
-            Breaks(_FILES + _args("--async-scheduling", more=_V1 + _PIPELINE), _PATH, "--async-scheduling"),
-        ),
-        (
-            Spares(_args("--enable-trace-replay")),
-            Spares(_args("--async-scheduling", more=_PIPELINE)),
-            Spares(_FILES + _args("--async-scheduling", more=_V1)),
-            Spares("engine: {version: 0.30.0}\n" + _FILES + _args("--async-scheduling", more=_V1 + _PIPELINE)),
-            Spares(_FILES + _args("--no-enable-trace-replay", more=_V1)),
         ),
     ),
     Case(

@@ -23,6 +23,7 @@ class ModelFacts:
     heads: int | None = None
     """Attention heads of the language model."""
     kv_heads: int | None = None
+    """None also where there are none to share out: latent attention (MLA)."""
     context: int | None = None
     """Longest sequence in tokens; None also where the configuration stretches it."""
 
@@ -40,7 +41,7 @@ def facts_of(architecture: str | None, config: Mapping[str, Any] | None = None) 
     return ModelFacts(
         architecture=named or architecture,
         heads=heads,
-        kv_heads=_count(text.get("num_key_value_heads")) or heads,
+        kv_heads=None if text.get("kv_lora_rank") else _count(text.get("num_key_value_heads")) or heads,
         context=None if stretched else _count(text.get("max_position_embeddings")),
     )
 

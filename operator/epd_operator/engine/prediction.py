@@ -40,6 +40,7 @@ NEEDS_V1 = (
     NeedsV1("--logits-processors", Release(0, 31)),
     NeedsV1("--enable-elastic-ep", Release(0, 32)),
     NeedsV1("--mamba-cache-mode", Release(0, 32), since=Release(0, 30), values=("all",)),
+    NeedsV1("--convert", Release(0, 29), values=("classify", "embed"), refused_on_v2=False),
     NeedsV1("--runner", Release(0, 29), values=("draft", "pooling"), refused_on_v2=False),
 )
 """vLLM config/vllm.py, _get_v2_model_runner_unsupported_features; 0.28 also _is_default_v2_model_runner_model."""

@@ -99,6 +99,7 @@ def test_prefix_caching_of_an_encoder_is_off_for_good_from_0_29(release: str, on
         (FILES + "engine: {version: 0.32.0}\ndecode: {args: [--enable-elastic-ep]}", True),
         (FILES + "engine: {version: 0.28.0}\ndecode: {args: [--runner, draft]}", False),
         (FILES + "engine: {version: 0.29.0}\ndecode: {args: [--runner, draft]}", True),
+        (FILES + "engine: {version: 0.28.0}\ndecode: {args: [--convert, embed]}", False),
         (FILES + "engine: {version: 0.29.0}\ndecode: {args: [--mamba-cache-mode, all]}", True),
         (FILES + "engine: {version: 0.30.0}\ndecode: {args: [--mamba-cache-mode, all]}", False),
         (FILES + "engine: {version: 0.31.0}\ndecode: {args: [--mamba-cache-mode, align]}", True),

@@ -8,6 +8,7 @@ from epd_operator.api.pod import EnvVar
 from epd_operator.engine.capabilities import nearest
 from epd_operator.engine.connectors import V2_ON_CPU_SINCE
 from epd_operator.engine.environment import Variable, wired_variables
+from epd_operator.engine.instance import Instance
 from epd_operator.engine.rules.rule import Broken, Kind, rule
 from epd_operator.engine.site import POD
 from epd_operator.engine.wiring import Wiring
@@ -18,6 +19,7 @@ FORBIDDEN = {
     "VLLM_SERVER_DEV_MODE": "it opens endpoints that reset caches and run code without a key",
 }
 """Variables that the operator does not set and nobody should."""
+VALIDATION = "--fail-on-environ-validation"
 
 
 @rule(
@@ -151,13 +153,43 @@ def v2_runner_on_cpu(wiring: Wiring) -> Iterator[Broken]:
 )
 def env_unknown(wiring: Wiring) -> Iterator[Broken]:
     """A variable that no line of vLLM's envs.py names."""
-    known = wiring.capabilities.env
     for instance in wiring.instances.values():
-        for name, entry in instance.env.items():
-            if name.startswith("VLLM_") and name not in known:
-                near = nearest(name, known)
-                message = f"vLLM {wiring.release} reads no such variable and ignores it"
-                yield Broken(entry.path, name, message, f"rename it to {near}" if near else "remove it")
+        if not instance.user_value(VALIDATION):
+            yield from _unread(wiring, instance, "ignores it")
 
 
-RULES = (v2_runner_on_cpu, env_clash, env_forbidden, env_value_and_source, env_source_malformed, env_unknown)
+@rule(
+    id="env-unknown-refused",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="With --fail-on-environ-validation, each variable that begins with VLLM_ is one that the release reads.",
+    why="vLLM refuses to start: Unknown vLLM environment variable detected.",
+    source="vLLM envs.py, validate_environ, 0.28 to 0.33",
+    proved=True,
+    needs_release=True,
+)
+def env_unknown_refused(wiring: Wiring) -> Iterator[Broken]:
+    """The same, where the user asks for refusal."""
+    for instance in wiring.instances.values():
+        if instance.user_value(VALIDATION):
+            yield from _unread(wiring, instance, f"with {VALIDATION} refuses to start")
+
+
+def _unread(wiring: Wiring, instance: Instance, then: str) -> Iterator[Broken]:
+    known = wiring.capabilities.env
+    for name, entry in instance.env.items():
+        if name.startswith("VLLM_") and name not in known:
+            near = nearest(name, known)
+            message = f"vLLM {wiring.release} reads no such variable and {then}"
+            yield Broken(entry.path, name, message, f"rename it to {near}" if near else "remove it")
+
+
+RULES = (
+    v2_runner_on_cpu,
+    env_clash,
+    env_forbidden,
+    env_value_and_source,
+    env_source_malformed,
+    env_unknown,
+    env_unknown_refused,
+)

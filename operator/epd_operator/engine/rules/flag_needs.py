@@ -269,6 +269,7 @@ def need(wiring: Wiring) -> Iterator[Broken]:
     for instance in wiring.instances.values():
         values = {
             "--tensor-parallel-size": instance.tensor,
+            "--max-model-len": wiring.model.context,
             **instance.args.values,
             "--enable-prefix-caching": caches_prefixes(wiring, instance),
         }

@@ -182,6 +182,32 @@ def prefill_tensor_above_kv_heads(wiring: Wiring) -> Iterator[Broken]:
 
 
 @rule(
+    id="decode-context-above-kv-heads",
+    severity=Severity.ERROR,
+    kind=Kind.REFUSED,
+    what="--decode-context-parallel-size is at most the copies of a KV head, and divides the query heads of each.",
+    why="vLLM refuses to start, except for models with latent attention.",
+    source="vLLM 0.28 to 0.33 config/model.py, verify_with_parallel_config",
+    proved=True,
+)
+def decode_context_above_kv_heads(wiring: Wiring) -> Iterator[Broken]:
+    """More ranks for one context than tensor parallelism makes copies of each KV head, where the heads are known."""
+    heads, kv_heads = wiring.model.heads, wiring.model.kv_heads
+    for instance in wiring.instances.values():
+        flag = "--decode-context-parallel-size"
+        size, given = instance.user_value(flag), instance.args.last(flag)
+        if given is None or not isinstance(size, int) or size <= 1 or heads is None or kv_heads is None:
+            continue
+        copies, queries = max(1, instance.tensor // kv_heads), heads // kv_heads
+        if size > copies:
+            message = f"{kv_heads} KV heads and tensor {instance.tensor} allow at most {copies} (vLLM refuses to start)"
+            yield Broken(instance.arg_path(given), instance.written(given), message, "lower it, or raise tensor")
+        elif queries % size:
+            message = f"it does not divide the {queries} query heads of each KV head (vLLM refuses to start)"
+            yield Broken(instance.arg_path(given), instance.written(given), message, "use a divisor, or remove it")
+
+
+@rule(
     id="encoder-budget-below-image",
     severity=Severity.WARNING,
     kind=Kind.SILENT,
@@ -214,5 +240,6 @@ RULES = (
     heads_not_divisible,
     context_too_long,
     prefill_tensor_above_kv_heads,
+    decode_context_above_kv_heads,
     encoder_budget_below_image,
 )

@@ -115,4 +115,21 @@ CASES = (
             Spares("engine: {env: [{name: MY_VLLM_THING, value: '9'}]}"),
         ),
     ),
+    Case(
+        "env-unknown-refused",
+        (
+            Breaks(
+                "decode: {args: [--fail-on-environ-validation], env: [{name: VLLM_IMAGE_FETCH_TIMEOT, value: '9'}]}",
+                "spec.decode.env[0]",
+                "VLLM_IMAGE_FETCH_TIMEOT",
+                remedy="VLLM_IMAGE_FETCH_TIMEOUT",
+            ),
+        ),
+        (
+            Spares(
+                "decode: {args: [--fail-on-environ-validation], env: [{name: VLLM_IMAGE_FETCH_TIMEOUT, value: '9'}]}"
+            ),
+            Spares("decode: {args: [--fail-on-environ-validation], env: [{name: MY_VLLM_THING, value: '9'}]}"),
+        ),
+    ),
 )

@@ -88,6 +88,7 @@ CASES = (
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--max-num-active-seqs", "2048")),
             Spares(_args("--mamba-block-size", "16")),
+            Spares("encode: {args: [--mamba-block-size=4096]}", config={"max_position_embeddings": 4096}),
             Spares(_args("--max-loras", "0")),
             Spares(_args("--max-cpu-loras", "0", "--enable-lora")),
             Spares(_args("--offload-backend", "uva")),

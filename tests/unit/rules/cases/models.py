@@ -11,6 +11,14 @@ _CONFIG = {
 }
 _STRETCHED = {**_CONFIG, "text_config": {**_CONFIG["text_config"], "rope_scaling": {"rope_type": "yarn"}}}  # type: ignore[dict-item]
 
+_LATENT = {**_CONFIG, "text_config": {**_CONFIG["text_config"], "kv_lora_rank": 512}}  # type: ignore[dict-item]
+_CONTEXT = "spec.decode.args[0]"
+
+
+def _context(size: int, *, tensor: int) -> str:
+    return f"decode: {{parallelism: {{tensor: {tensor}}}, args: [--decode-context-parallel-size={size}]}}"
+
+
 _LORA = '--default-mm-loras={"image":"/lora"}'
 _LORAS = f"decode: {{args: ['{_LORA}']}}"
 
@@ -97,6 +105,19 @@ CASES = (
         (
             Spares("prefill: {parallelism: {tensor: 2}}", config=_CONFIG),
             Spares("prefill: {parallelism: {tensor: 3}}\ndecode: {parallelism: {tensor: 3}}", config=_CONFIG),
+        ),
+    ),
+    Case(
+        "decode-context-above-kv-heads",
+        (
+            Breaks(_context(2, tensor=2), _CONTEXT, "--decode-context-parallel-size=2", config=_CONFIG, remedy="lower"),
+            Breaks(_context(2, tensor=6), _CONTEXT, "--decode-context-parallel-size=2", config=_CONFIG, remedy="divi"),
+        ),
+        (
+            Spares(_context(3, tensor=6), config=_CONFIG),
+            Spares(_context(1, tensor=2), config=_CONFIG),
+            Spares(_context(2, tensor=2), config=_LATENT),
+            Spares(_context(2, tensor=2)),
         ),
     ),
     Case(

@@ -128,6 +128,7 @@ def _role_state(seen: Observed, revision: Revision, role: Role, pods: Iterable[P
         sick=min(sick + refused, max(0, max(workload.wanted, total) - ready)),
         pods=total,
         terminating=terminating,
+        answering=workload.ready,
         desired=workload.desired,
     )
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from hack.cluster.kubectl import Kubectl, Object
+from hack.cluster.kubectl import Kubectl, KubectlError, Object
+from tests.integration.eventually import eventually
 from tests.integration.operator.conftest import Deployments, StartOperator, vision
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("gpu_node")]
@@ -76,6 +77,15 @@ def lift(kubectl: Kubectl, objects: list[Object]) -> None:
             kubectl("delete", f"{kind}/{metadata['name']}", *where)
 
 
+def refuses(kubectl: Kubectl, namespace: str, words: str) -> bool:
+    """Whether a Deployment is refused so; a policy holds a moment after it was made."""
+    try:
+        kubectl("create", "deployment", "probe", "--image=probe", "--dry-run=server", f"--namespace={namespace}")
+    except KubectlError as error:
+        return words in str(error)
+    return False
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_refusal_is_told(
     case: str, start_operator: StartOperator, kubectl: Kubectl, namespace: str, epd: Deployments
@@ -85,6 +95,8 @@ def test_a_refusal_is_told(
     operator = start_operator()
     operator.wait_for("the cluster was read")
     kubectl.apply(objects)
+    if case == "admission policy":
+        eventually("the API server heeds the policy", lambda: refuses(kubectl, namespace, words))
     try:
         epd.apply(vision(operatorClass=namespace, **spec))
         condition = epd.wait("Ready", "False", reason="APIRefused")

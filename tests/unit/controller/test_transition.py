@@ -175,11 +175,11 @@ LATER, EARLIER = timedelta(seconds=30), timedelta(seconds=-1)
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        ({"ready": True}, RoleState(2, 2, 0, 2, 0, 2)),
-        ({"trouble": Trouble(Reason.STARTING, "")}, RoleState(2, 2, 0, 2, 0, 2)),
-        ({"deleting": True, "ends": LATER}, RoleState(2, 2, 0, 2, 1, 2)),
-        ({"deleting": True, "ends": EARLIER}, RoleState(2, 2, 0, 2, 0, 2)),
-        ({"deleting": True, "ends": LATER, "over": True}, RoleState(2, 2, 0, 2, 0, 2)),
+        ({"ready": True}, RoleState(2, 2, 0, 2, 0, 2, 2)),
+        ({"trouble": Trouble(Reason.STARTING, "")}, RoleState(2, 2, 0, 2, 0, 2, 2)),
+        ({"deleting": True, "ends": LATER}, RoleState(2, 2, 0, 2, 1, 2, 2)),
+        ({"deleting": True, "ends": EARLIER}, RoleState(2, 2, 0, 2, 0, 2, 2)),
+        ({"deleting": True, "ends": LATER, "over": True}, RoleState(2, 2, 0, 2, 0, 2, 2)),
     ],
     ids=["serves", "starts", "goes", "its node is lost", "it has ended"],
 )

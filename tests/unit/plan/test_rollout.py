@@ -341,6 +341,9 @@ def test_what_never_served_and_does_not_goes_at_once(settings: dict[str, Any]) -
 def test_where_no_request_can_pass_nothing_waits_for_the_last() -> None:
     broken = RevisionState({E: RoleState(2, 2), D: RoleState(4, 0, sick=4)}, serves=True)
     assert next_step(state(ED, {"leave_after": DRAIN}, old=broken)).replicas["old"] == {E: 0, D: 0}
+    young = RevisionState({E: RoleState(2, 0, answering=2), D: RoleState(4, 0, answering=1)}, serves=True)
+    recreated = state(ED, {"leave_after": DRAIN, "strategy": RolloutStrategy.RECREATE}, old=young)
+    assert next_step(recreated).replicas["old"] == {E: 2, D: 4}
     draining = revision(False, 25, encode=0, decode=1)
     assert next_step(state(ED, {"leave_after": DRAIN}, old=draining)).replicas["old"] == {E: 0, D: 1}
 

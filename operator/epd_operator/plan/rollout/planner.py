@@ -59,8 +59,8 @@ def _drain(draft: Draft) -> int | None:
     for name in draft.given_up:
         revision = view.revisions[name]
         idle = 0 if revision.serves else revision.idle_seconds
-        # Where a role has none that is ready, no request can pass any more; what runs in an instance ends there.
-        passable = all(counts.ready or not counts.replicas for counts in revision.roles.values())
+        # Where a role has none that answers, no request can pass any more; what runs in an instance ends there.
+        passable = all(counts.passable for counts in revision.roles.values())
         for role in draft.replicas[name]:
             after = view.state.leave_after.get(role, 0) if passable else 0
             if idle is None or idle >= after:

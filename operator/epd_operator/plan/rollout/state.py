@@ -29,6 +29,8 @@ class RoleState:
     say (status.terminatingReplicas, Kubernetes 1.35) 0 is right too: then new pods may wait for a device."""
     desired: int | None = None
     """What the revision's own spec asks for; matters only where the target has other roles. None: replicas."""
+    answering: int = 0
+    """Pods that are ready, be it for a moment only (status.readyReplicas): requests may be in them."""
 
     @property
     def occupied(self) -> int:
@@ -44,6 +46,11 @@ class RoleState:
     def gone(self) -> bool:
         """Whether nothing is left of it."""
         return self.occupied == 0
+
+    @property
+    def passable(self) -> bool:
+        """Whether a request can pass the role, or need not."""
+        return bool(self.ready or self.answering) or not self.replicas
 
     @property
     def staying(self) -> int:

@@ -48,8 +48,9 @@ rollout-cases: venv ## put the rollout planner through 100,000 generated cases (
 golden: venv ## write the renderings of examples/ that tests compare with
 	$(BIN)/python -m hack.golden
 
-crds: venv ## write crds/ from the types
+crds: venv ## write crds/ from the types, also into the chart
 	$(BIN)/epd crd --output-dir crds
+	$(BIN)/python -m hack.chart
 
 chart: venv ## bring the chart's CRDs, README and schema up to date
 	$(BIN)/python -m hack.chart

@@ -93,14 +93,6 @@ NEEDS = (
         "add --mamba-backend flashinfer, or remove it",
     ),
     Need(
-        "--mamba-block-size",
-        lambda value, values: (
-            value is None or values["--enable-prefix-caching"] or value == values.get("--max-model-len")
-        ),
-        "it works only with prefix caching, which is off here",
-        "remove it",
-    ),
-    Need(
         "--enable-mamba-cache-stochastic-rounding",
         _beside("--mamba-ssm-cache-dtype", "float16"),
         "it works only with --mamba-ssm-cache-dtype float16",
@@ -267,12 +259,7 @@ NEEDS = (
 def need(wiring: Wiring) -> Iterator[Broken]:
     """A flag without the one that it needs."""
     for instance in wiring.instances.values():
-        values = {
-            "--tensor-parallel-size": instance.tensor,
-            "--max-model-len": wiring.model.context,
-            **instance.args.values,
-            "--enable-prefix-caching": caches_prefixes(wiring, instance),
-        }
+        values = {"--tensor-parallel-size": instance.tensor, **instance.args.values}
         for wanted in NEEDS:
             given = instance.args.last(wanted.flag)
             if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
@@ -293,6 +280,23 @@ def _applies(wanted: Need, release: Release | None) -> bool:
 def _has_problem(instance: Instance, index: int) -> bool:
     """Whether another rule already says that the argument itself is wrong."""
     return any(problem.index == index for problem in instance.args.problems)
+
+
+@rule(
+    id="mamba-block-without-prefix-caching",
+    severity=Severity.ERROR,
+    kind=Kind.STRICTER,
+    what="--mamba-block-size is given only where prefixes are cached.",
+    why="vLLM refuses to start, unless it is the model's longest sequence, where it means nothing.",
+    source="vLLM 0.28 to 0.33 config/vllm.py, validate_mamba_block_size; asked",
+)
+def mamba_block_size(wiring: Wiring) -> Iterator[Broken]:
+    """A block size for an encoder, or where the user switches prefix caching off."""
+    for instance in wiring.instances.values():
+        given = instance.args.last("--mamba-block-size")
+        if given is not None and instance.user_value("--mamba-block-size") and not caches_prefixes(wiring, instance):
+            message = "it works only with prefix caching, which is off here (vLLM refuses to start)"
+            yield Broken(instance.arg_path(given), instance.written(given), message, "remove it")
 
 
 @rule(
@@ -320,4 +324,4 @@ def tool_parser_unknown(wiring: Wiring) -> Iterator[Broken]:
             yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
 
 
-RULES = (need, tool_parser_unknown)
+RULES = (need, mamba_block_size, tool_parser_unknown)

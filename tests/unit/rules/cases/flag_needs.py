@@ -55,8 +55,6 @@ CASES = (
             Breaks(_args("--enable-fault-tolerance"), _PATH, "--enable-fault-tolerance"),
             Breaks(_args("--decode-context-parallel-size", "2"), _PATH, "--decode-context-parallel-size 2"),
             Breaks(_OLD + _args("--dcp-comm-backend", "a2a"), _PATH, "--dcp-comm-backend a2a"),
-            Breaks(_args("--mamba-block-size", "16", "--no-enable-prefix-caching"), _PATH, "--mamba-block-size 16"),
-            Breaks("encode: {args: [--mamba-block-size=16]}", "spec.encode.args[0]", "--mamba-block-size=16"),
             Breaks(_args("--distributed-executor-backend", "mpi"), _PATH, "--distributed-executor-backend mpi"),
             *(
                 Breaks(_args("--default-mm-loras", value, "--enable-lora"), _PATH, f"--default-mm-loras {value}")
@@ -87,13 +85,19 @@ CASES = (
             Spares(_args("--default-mm-loras", '{"image": "/lora"}', "--enable-lora")),
             Spares(_args("--show-hidden-metrics-for-version=0.32")),
             Spares(_args("--max-num-active-seqs", "2048")),
-            Spares(_args("--mamba-block-size", "16")),
-            Spares("encode: {args: [--mamba-block-size=4096]}", config={"max_position_embeddings": 4096}),
             Spares(_args("--max-loras", "0")),
             Spares(_args("--max-cpu-loras", "0", "--enable-lora")),
             Spares(_args("--offload-backend", "uva")),
             Spares(_args("--reasoning-effort-map", '{"low": "brief"}')),
         ),
+    ),
+    Case(
+        "mamba-block-without-prefix-caching",
+        (
+            Breaks(_args("--mamba-block-size", "16", "--no-enable-prefix-caching"), _PATH, "--mamba-block-size 16"),
+            Breaks("encode: {args: [--mamba-block-size=16]}", "spec.encode.args[0]", "--mamba-block-size=16"),
+        ),
+        (Spares(_args("--mamba-block-size", "16")),),
     ),
     Case(
         "tool-parser-unknown",

@@ -56,6 +56,7 @@ NOT_SWEPT = {
         (
             "--aux-output-config",
             "--enable-expert-parallel",
+            "--enable-hc-sp",
             "--enable-return-routed-experts",
             "--engram-config",
             "--model-class-overrides",

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.operator.subject import HOME, Subject
+from hack.cluster.definitions import apply_crds
 from hack.cluster.kubectl import Object
 from hack.cluster.rest import MERGE
-
-ROOT = Path(__file__).parents[2]
 
 
 class EpdOperator(Subject):
@@ -24,11 +23,7 @@ class EpdOperator(Subject):
     def install(self) -> None:
         """The CRDs, and the identity."""
         super().install()
-        files = sorted((ROOT / "crds").glob("*.yaml"))
-        for file in files:
-            self.kubectl.apply(file.read_text())
-        for file in files:
-            self.kubectl("wait", "--for=condition=Established", f"--filename={file}", "--timeout=30s")
+        apply_crds(self.kubectl)
 
     def body(self, name: str, replicas: int) -> Object:
         """One object."""

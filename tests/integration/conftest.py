@@ -16,12 +16,12 @@ import pytest
 
 from hack.cluster.access import Access, to_any, to_local
 from hack.cluster.audit import AuditLog
+from hack.cluster.definitions import apply_crds
 from hack.cluster.errors import MissingPrerequisite
 from hack.cluster.kubectl import Kubectl
 from hack.cluster.local import temporary_control_plane
 from hack.cluster.testkubelet import KubeletThread, NodeSpec
 
-CRDS = Path(__file__).parents[2] / "crds"
 GPU = "nvidia.com/gpu"
 
 AddNode = Callable[[NodeSpec], NodeSpec]
@@ -54,15 +54,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield to_local(local)
     except MissingPrerequisite as missing:
         absent(str(missing))
-
-
-def apply_crds(kubectl: Kubectl) -> None:
-    """Define the project's kinds, and wait until they are served."""
-    files = sorted(CRDS.glob("*.yaml"))
-    for file in files:
-        kubectl.apply(file.read_text())
-    for file in files:
-        kubectl("wait", "--for=condition=Established", f"--filename={file}", "--timeout=30s")
 
 
 @pytest.fixture

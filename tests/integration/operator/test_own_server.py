@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from hack.cluster.definitions import FILES, apply_crds
 from hack.cluster.errors import MissingPrerequisite
 from hack.cluster.kubectl import Kubectl, KubectlError
 from hack.cluster.local import LocalCluster, temporary_control_plane
 from hack.cluster.testkubelet import KubeletThread, NodeSpec
-from tests.integration.conftest import CRDS, GPU, absent, apply_crds
+from tests.integration.conftest import GPU, absent
 from tests.integration.eventually import eventually
 from tests.integration.operator.conftest import Deployments, vision
 from tests.integration.operator.objects import KINDS, by_key
@@ -78,8 +79,7 @@ def test_definitions_that_are_removed_and_come_back(
     """All objects go with them, and their children; what is made afterwards is served as ever."""
     epd.apply(vision())
     epd.wait("Ready")
-    files = sorted(CRDS.glob("*.yaml"))
-    own.kubectl("delete", *(f"--filename={file}" for file in files), "--timeout=60s")
+    own.kubectl("delete", *(f"--filename={file}" for file in FILES), "--timeout=60s")
 
     def nothing_left() -> bool:
         kinds = ",".join(kind for kind in KINDS if not kind.startswith("epd"))

@@ -81,17 +81,7 @@ class RolloutCluster(Small):
         """Let a random part of the cluster move, and time pass."""
         self.now += timedelta(seconds=chance.choice((0, 1, 10, 60)))
         for revision, role, pods in self.cells():
-            if chance.random() < 0.7:
-                pods.follow()
-            if chance.random() < 0.5:
-                pods.terminating -= chance.randint(0, pods.terminating)
-            if chance.random() < 0.5:
-                moved = chance.randint(0, pods.starting)
-                pods.starting -= moved
-                if (revision, role) in bad:
-                    pods.sick += moved
-                else:
-                    pods.ready += moved
+            pods.drift(chance, bad=(revision, role) in bad)
         self.show()
 
     def settle_pods(self, *, bad: frozenset[tuple[str, Role]] = frozenset()) -> None:

@@ -33,6 +33,20 @@ class Pods:
             setattr(self, kind, getattr(self, kind) - fewer)
             self.terminating += fewer
 
+    def drift(self, chance: Random, *, bad: bool) -> None:
+        """Let some of that happen, and some pods leave or start; `bad` ones fail instead of getting ready."""
+        if chance.random() < 0.7:
+            self.follow()
+        if chance.random() < 0.5:
+            self.terminating -= chance.randint(0, self.terminating)
+        if chance.random() < 0.5:
+            moved = chance.randint(0, self.starting)
+            self.starting -= moved
+            if bad:
+                self.sick += moved
+            else:
+                self.ready += moved
+
     def state(self) -> RoleState:
         return RoleState(self.replicas, self.ready, self.sick, self.pods, self.terminating, self.desired)
 
@@ -89,17 +103,7 @@ class World:
         """Let a random part of the cluster move; when calm, nothing fails."""
         self.sleep(chance.choice((0, 1, 10, MINUTE, 3 * MINUTE)))
         for name, role, pods in self.cells():
-            if chance.random() < 0.7:
-                pods.follow()
-            if chance.random() < 0.5:
-                pods.terminating -= chance.randint(0, pods.terminating)
-            if chance.random() < 0.5:
-                moved = chance.randint(0, pods.starting)
-                pods.starting -= moved
-                if (name, role) in self.bad:
-                    pods.sick += moved
-                else:
-                    pods.ready += moved
+            pods.drift(chance, bad=(name, role) in self.bad)
             if not calm and chance.random() < 0.05 and pods.ready:
                 pods.ready -= 1
                 pods.starting += 1

@@ -93,7 +93,6 @@ def dependants_need(connector: str, release: Release, replaced: Side, *, same_ad
     A connector that is not in the table is taken to hand-shake with new addresses and to keep stale state of old ones.
     """
     for row in TABLE:
-        until = row.until is None or release.minor_key < row.until.minor_key
-        if row.connector == connector and row.replaced is replaced and release >= row.since and until:
+        if row.connector == connector and row.replaced is replaced and release.is_within(row.since, row.until):
             return row.at_old_address if same_address else row.at_new_address
     return Reaction.RESTART if same_address else Reaction.HANDSHAKE

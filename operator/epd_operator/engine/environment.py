@@ -110,7 +110,7 @@ def _transfer_variables(wiring: Wiring, instance: Instance, site: Site) -> Itera
         yield _address("VLLM_EC_SIDE_CHANNEL_HOST", site, pod_ip)
         port = str(site.ports.embeddings_side_channel)
         yield Variable("VLLM_EC_SIDE_CHANNEL_PORT", port, "away from 5601, the KV side channel of rank 1", wired=True)
-        if wiring.release is None or wiring.release.minor_key >= connectors.EC_CPU_NIXL_SINCE.minor_key:
+        if wiring.release is None or wiring.release.is_within(connectors.EC_CPU_NIXL_SINCE):
             yield Variable("VLLM_USE_V2_MODEL_RUNNER", "1", "ECCPUConnector requires it", wired=True)
 
 

@@ -82,12 +82,12 @@ def _takes_metadata(wiring: Wiring, instance: Instance) -> bool:
         return True
     if instance.kv_role != "kv_consumer":
         return False
-    held = wiring.release is None or wiring.release.minor_key >= LANGUAGE_MODEL_ONLY_HELD_SINCE.minor_key
+    held = wiring.release is None or wiring.release.is_within(LANGUAGE_MODEL_ONLY_HELD_SINCE)
     return not (held and instance.user_value("--language-model-only"))
 
 
 def _takes_embeddings(wiring: Wiring, instance: Instance, *, missing: bool) -> bool:
-    derived = wiring.release is None or wiring.release.minor_key >= EMBEDS_DERIVED_SINCE.minor_key
+    derived = wiring.release is None or wiring.release.is_within(EMBEDS_DERIVED_SINCE)
     if derived:
         return missing
     # Before, the operator says so on every consumer.
@@ -100,14 +100,14 @@ def caches_prefixes(wiring: Wiring, instance: Instance) -> bool:
     if instance.ec_role != "ec_producer":
         return True if wanted is None else bool(wanted)
     # Before it was derived, the operator switches it off, which a user may take back.
-    derived = wiring.release is None or wiring.release.minor_key >= ENCODE_ONLY_DERIVED_SINCE.minor_key
+    derived = wiring.release is None or wiring.release.is_within(ENCODE_ONLY_DERIVED_SINCE)
     return not derived and bool(wanted)
 
 
 def runs_v2(wiring: Wiring, instance: Instance) -> bool:
     """Whether vLLM takes its V2 model runner."""
     written = instance.env.get("VLLM_USE_V2_MODEL_RUNNER")
-    moves = wiring.release is None or wiring.release.minor_key >= EC_CPU_NIXL_SINCE.minor_key
+    moves = wiring.release is None or wiring.release.is_within(EC_CPU_NIXL_SINCE)
     if moves and wiring.embeddings_by(EC_CPU) is not None and instance.ec_role is not None:
         return True  # the operator sets the variable
     if written is not None and written.variable.value is not None:
@@ -121,7 +121,7 @@ def needing_v1(wiring: Wiring, instance: Instance) -> Iterator[NeedsV1]:
 
 
 def _needs(v1: NeedsV1, wiring: Wiring, instance: Instance) -> bool:
-    if wiring.release is None or not v1.since.minor_key <= wiring.release.minor_key < v1.until.minor_key:
+    if wiring.release is None or not wiring.release.is_within(v1.since, v1.until):
         return False
     value = instance.user_value(v1.flag)
     return value in v1.values if v1.values else bool(value)

@@ -50,6 +50,10 @@ class Release(NamedTuple):
         """Major and minor, for comparisons."""
         return self.major, self.minor
 
+    def is_within(self, since: "Release", until: "Release | None" = None) -> bool:
+        """Whether it comes with or after `since` and before `until`; patches count as their minor."""
+        return self.minor_key >= since.minor_key and (until is None or self.minor_key < until.minor_key)
+
     def __str__(self) -> str:
         """major.minor.patch."""
         return f"{self.major}.{self.minor}.{self.patch}"

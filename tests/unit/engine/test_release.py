@@ -100,3 +100,13 @@ def test_published_images() -> None:
     release = Release(0, 33, 1)
     assert default_image(release, DeviceType.CUDA) == "vllm/vllm-openai:v0.33.1"
     assert default_image(release, DeviceType.XPU) is None
+
+
+@pytest.mark.parametrize(
+    ("release", "within"),
+    [("0.29.5", False), ("0.30.0", True), ("0.31.9", True), ("0.32.0", False), ("1.0.0", False)],
+)
+def test_within_counts_minors_from_the_first_to_before_the_last(release: str, within: bool) -> None:
+    parsed = Release.parse(release)
+    assert parsed.is_within(Release(0, 30, 1), Release(0, 32, 4)) is within
+    assert parsed.is_within(Release(0, 30)) is (within or release in ("0.32.0", "1.0.0"))

@@ -258,23 +258,22 @@ NEEDS = (
 )
 def need(wiring: Wiring) -> Iterator[Broken]:
     """A flag without the one that it needs."""
+    release = wiring.release
+    if release is None:
+        return
     for instance in wiring.instances.values():
         values = {"--tensor-parallel-size": instance.tensor, **instance.args.values}
         for wanted in NEEDS:
             given = instance.args.last(wanted.flag)
-            if given is None or not _applies(wanted, wiring.release) or wanted.holds(values[wanted.flag], values):
+            if (
+                given is None
+                or not release.is_within(wanted.since, wanted.until)
+                or wanted.holds(values[wanted.flag], values)
+            ):
                 continue
             if looked_at(wiring, wanted.flag) and not _has_problem(instance, given.index):
                 message = f"{wanted.message} (vLLM refuses to start)"
-                yield Broken(instance.arg_path(given), instance.written(given), message, wanted.remedy)
-
-
-def _applies(wanted: Need, release: Release | None) -> bool:
-    if release is None:
-        return False
-    return release.minor_key >= wanted.since.minor_key and (
-        wanted.until is None or release.minor_key < wanted.until.minor_key
-    )
+                yield Broken.at(instance, given, message, wanted.remedy)
 
 
 def _has_problem(instance: Instance, index: int) -> bool:
@@ -296,7 +295,7 @@ def mamba_block_size(wiring: Wiring) -> Iterator[Broken]:
         given = instance.args.last("--mamba-block-size")
         if given is not None and instance.user_value("--mamba-block-size") and not caches_prefixes(wiring, instance):
             message = "it works only with prefix caching, which is off here (vLLM refuses to start)"
-            yield Broken(instance.arg_path(given), instance.written(given), message, "remove it")
+            yield Broken.at(instance, given, message, "remove it")
 
 
 @rule(
@@ -321,7 +320,7 @@ def tool_parser_unknown(wiring: Wiring) -> Iterator[Broken]:
             near = nearest(name, flag.names)
             message = f"vLLM {wiring.release} has no such tool parser (vLLM refuses to start)"
             remedy = f"write {near}" if near else "use one that the release has, or --tool-parser-plugin"
-            yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
+            yield Broken.at(instance, given, message, remedy)
 
 
 RULES = (need, mamba_block_size, tool_parser_unknown)

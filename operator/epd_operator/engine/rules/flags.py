@@ -199,7 +199,7 @@ def deprecated(wiring: Wiring) -> Iterator[Broken]:
             words = wiring.capabilities.deprecated.get(given.name)
             if words is not None:
                 message = f"vLLM {wiring.release} says: {words.replace('. ', '; ').rstrip('.')}"
-                yield Broken(instance.arg_path(given), instance.written(given), message, "replace or remove it")
+                yield Broken.at(instance, given, message, "replace or remove it")
 
 
 @rule(
@@ -216,7 +216,7 @@ def asks_for_help(wiring: Wiring) -> Iterator[Broken]:
     message = "vLLM prints its flags and ends, again and again, without an error"
     for instance in wiring.instances.values():
         for given in instance.args.all("--help"):
-            yield Broken(instance.arg_path(given), instance.written(given), message, "remove it")
+            yield Broken.at(instance, given, message, "remove it")
 
 
 RULES = (unknown, malformed, value, asks_for_help, config_ignored, config_unchecked, deprecated)

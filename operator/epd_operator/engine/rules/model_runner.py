@@ -15,9 +15,7 @@ NEEDS_V2: Mapping[str, Callable[[Wiring, Instance], bool]] = {
     "--enable-trace-replay": lambda *_: True,
     "--return-sampling-mask": lambda *_: True,
     "--async-scheduling": lambda wiring, instance: (
-        instance.pipeline > 1
-        and wiring.release is not None
-        and wiring.release.minor_key >= ASYNC_PIPELINES_NEED_V2_SINCE.minor_key
+        instance.pipeline > 1 and wiring.release is not None and wiring.release.is_within(ASYNC_PIPELINES_NEED_V2_SINCE)
     ),
 }
 """Flags that vLLM takes with its V2 model runner only, and when that is so."""
@@ -44,7 +42,7 @@ def v2_needed(wiring: Wiring) -> Iterator[Broken]:
             if not runs_v2(wiring, instance):
                 message = f"{instance.role} runs without the V2 model runner, which it needs (vLLM refuses to start)"
                 remedy = "remove it, or take back what switches the runner off"
-                yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
+                yield Broken.at(instance, given, message, remedy)
 
 
 @rule(
@@ -70,7 +68,7 @@ def v1_needed(wiring: Wiring) -> Iterator[Broken]:
             why = f"{VARIABLE} asks" if VARIABLE in instance.env else "ECCPUConnector asks"
             message = f"{why} for the V2 model runner, which does not support it (vLLM refuses to start)"
             remedy = f"remove it or {VARIABLE}" if VARIABLE in instance.env else "remove it, or use another connector"
-            yield Broken(instance.arg_path(given), instance.written(given), message, remedy)
+            yield Broken.at(instance, given, message, remedy)
 
 
 RULES = (v2_needed, v1_needed)

@@ -118,7 +118,7 @@ def media_loras_without_media(wiring: Wiring) -> Iterator[Broken]:
         given = instance.args.last("--default-mm-loras")
         if given is not None and instance.user_value("--default-mm-loras"):
             message = f"vLLM {wiring.release} knows {architecture} as a model without media (vLLM refuses to start)"
-            yield Broken(instance.arg_path(given), instance.written(given), message, "remove it")
+            yield Broken.at(instance, given, message, "remove it")
 
 
 @rule(
@@ -158,7 +158,7 @@ def context_too_long(wiring: Wiring) -> Iterator[Broken]:
             continue
         if not (allowed and allowed.variable.value == "1"):
             message = f"the model's longest sequence is {context} tokens (vLLM refuses to start)"
-            yield Broken(instance.arg_path(given), instance.written(given), message, f"lower it to {context} or less")
+            yield Broken.at(instance, given, message, f"lower it to {context} or less")
 
 
 @rule(
@@ -201,10 +201,10 @@ def decode_context_above_kv_heads(wiring: Wiring) -> Iterator[Broken]:
         copies, queries = max(1, instance.tensor // kv_heads), heads // kv_heads
         if size > copies:
             message = f"{kv_heads} KV heads and tensor {instance.tensor} allow at most {copies} (vLLM refuses to start)"
-            yield Broken(instance.arg_path(given), instance.written(given), message, "lower it, or raise tensor")
+            yield Broken.at(instance, given, message, "lower it, or raise tensor")
         elif queries % size:
             message = f"it does not divide the {queries} query heads of each KV head (vLLM refuses to start)"
-            yield Broken(instance.arg_path(given), instance.written(given), message, "use a divisor, or remove it")
+            yield Broken.at(instance, given, message, "use a divisor, or remove it")
 
 
 @rule(
@@ -228,7 +228,7 @@ def encoder_budget_below_image(wiring: Wiring) -> Iterator[Broken]:
     if tokens is not None and isinstance(budget, int) and budget < tokens:
         message = f"one image of full size takes {tokens} tokens, and larger ones than the budget are refused"
         remedy = f"remove it (the operator writes {ENCODER_TOKEN_BUDGET}), or bound max_pixels in --mm-processor-kwargs"
-        yield Broken(encode.arg_path(given), encode.written(given), message, remedy)
+        yield Broken.at(encode, given, message, remedy)
 
 
 RULES = (

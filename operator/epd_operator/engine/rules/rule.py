@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from epd_operator.api.finding import Severity
+from epd_operator.engine.flags import Argument
+from epd_operator.engine.instance import Instance
 from epd_operator.engine.release import OLDEST, Release
 from epd_operator.engine.wiring import Wiring
 
@@ -33,6 +35,11 @@ class Broken:
     """Why it is wrong: what vLLM or the cluster does then. No final full stop."""
     remedy: str
     """What to do about it. No final full stop."""
+
+    @classmethod
+    def at(cls, instance: Instance, given: Argument, message: str, remedy: str) -> Self:
+        """An argument of the user's that breaks it: where it stands, and as it is written there."""
+        return cls(instance.arg_path(given), instance.written(given), message, remedy)
 
 
 Check = Callable[[Wiring], Iterable[Broken]]
@@ -69,9 +76,7 @@ class Rule:
         """Whether the rule applies to a release; with none named, only if it does not depend on one."""
         if release is None:
             return not self.needs_release and self.since == OLDEST and self.until is None
-        return release.minor_key >= self.since.minor_key and (
-            self.until is None or release.minor_key < self.until.minor_key
-        )
+        return release.is_within(self.since, self.until)
 
 
 def rule(**data: Any) -> Callable[[Check], Rule]:

@@ -52,7 +52,7 @@ class RolloutCluster(Small):
 
     def ready(self, revision: str, role: Role) -> int:
         """Instances of a revision that serve."""
-        return sum(pods.ready for name, each, pods in self.cells() if (name, each) == (revision, role))
+        return sum(pods.answering for name, each, pods in self.cells() if (name, each) == (revision, role))
 
     def open(self) -> set[str]:
         """Revisions that get new requests."""
@@ -88,14 +88,7 @@ class RolloutCluster(Small):
         """All that can happen to pods happens."""
         self.now += timedelta(seconds=600)
         for revision, role, pods in self.cells():
-            pods.follow()
-            pods.terminating = 0
-            if (revision, role) in bad:
-                pods.sick += pods.starting
-            else:
-                pods.ready += pods.starting + pods.sick
-                pods.sick = 0
-            pods.starting = 0
+            pods.settle(bad=(revision, role) in bad)
         self.show()
 
     def show(self) -> None:
@@ -104,9 +97,10 @@ class RolloutCluster(Small):
         for (kind, name), child in self.children.items():
             if kind == "Deployment" and child.workload is not None:
                 pods = self.counts.get(name)
-                total, ready = (pods.pods, pods.ready) if pods else (child.workload.wanted, child.workload.wanted)
+                wanted = child.workload.wanted
+                total, ready, available = (pods.pods, pods.answering, pods.ready) if pods else (wanted, wanted, wanted)
                 child.workload = replace(
-                    child.workload, current=True, total=total, updated=total, ready=ready, available=ready
+                    child.workload, current=True, total=total, updated=total, ready=ready, available=available
                 )
 
     def put(self, body: Object, *, owner: str = "uid") -> Child:
@@ -131,7 +125,7 @@ class RolloutCluster(Small):
             return Pod("ns", name, name, 1, "v", role, revision, ready, deleting, trouble, since, ends)
 
         numbers = iter(range(10_000))
-        yield from (pod(next(numbers), None) for _ in range(pods.ready))
+        yield from (pod(next(numbers), None) for _ in range(pods.answering))
         yield from (pod(next(numbers), STARTING) for _ in range(pods.starting))
         yield from (pod(next(numbers), CRASHING) for _ in range(pods.sick))
         yield from (pod(next(numbers), None, deleting=True) for _ in range(pods.terminating))

@@ -16,6 +16,8 @@ class Pods:
 
     replicas: int = 0
     ready: int = 0
+    fresh: int = 0
+    """Ready, for less than minReadySeconds."""
     starting: int = 0
     sick: int = 0
     terminating: int = 0
@@ -23,12 +25,12 @@ class Pods:
 
     @property
     def pods(self) -> int:
-        return self.ready + self.starting + self.sick
+        return self.ready + self.fresh + self.starting + self.sick
 
     def follow(self) -> None:
-        """What the ReplicaSet controller does: make pods, or remove sick ones first, then starting, then ready ones."""
+        """What the ReplicaSet controller does: make pods, or remove them: sick, starting, fresh, ready."""
         self.starting += max(0, self.replicas - self.pods)
-        for kind in ("sick", "starting", "ready"):
+        for kind in ("sick", "starting", "fresh", "ready"):
             fewer = min(max(0, self.pods - self.replicas), getattr(self, kind))
             setattr(self, kind, getattr(self, kind) - fewer)
             self.terminating += fewer
@@ -45,10 +47,28 @@ class Pods:
             if bad:
                 self.sick += moved
             else:
-                self.ready += moved
+                self.fresh += moved
+        if chance.random() < 0.7:
+            moved = chance.randint(0, self.fresh)
+            self.fresh -= moved
+            self.ready += moved
+
+    def settle(self, *, bad: bool) -> None:
+        """All of that happens."""
+        self.follow()
+        self.terminating = 0
+        healthy, sick = (0, self.sick + self.starting) if bad else (self.sick + self.starting, 0)
+        self.ready += self.fresh + healthy
+        self.fresh, self.starting, self.sick = 0, 0, sick
+
+    @property
+    def answering(self) -> int:
+        return self.ready + self.fresh
 
     def state(self) -> RoleState:
-        return RoleState(self.replicas, self.ready, self.sick, self.pods, self.terminating, self.desired)
+        return RoleState(
+            self.replicas, self.ready, self.sick, self.pods, self.terminating, self.desired, self.answering
+        )
 
 
 @dataclass
@@ -88,9 +108,11 @@ class World:
             self.route(step)
         for name, roles in step.replicas.items():
             for role, replicas in roles.items():
-                self.revisions.setdefault(name, {}).setdefault(role, Pods(desired=replicas))
+                pods = self.revisions.setdefault(name, {}).setdefault(role, Pods(desired=replicas))
+                if name == self.state.target:
+                    pods.desired = self.state.desired[role]
                 if chance is None or chance.random() < 0.8:
-                    self.revisions[name][role].replicas = replicas
+                    pods.replicas = replicas
         for name in step.deletable:
             if chance is None or chance.random() < 0.5:
                 del self.revisions[name]
@@ -118,14 +140,7 @@ class World:
         """Everything that can happen without a failure happens, at once."""
         self.sleep(10 * MINUTE)
         for name, role, pods in self.cells():
-            pods.follow()
-            pods.terminating = 0
-            if (name, role) in self.bad:
-                pods.sick += pods.starting
-            else:
-                pods.ready += pods.starting + pods.sick
-                pods.sick = 0
-            pods.starting = 0
+            pods.settle(bad=(name, role) in self.bad)
 
     def totals(self) -> Mapping[Role, int]:
         """Pods that hold a device, by role."""

@@ -30,6 +30,11 @@ def starting(count: int) -> RoleState:
     return RoleState(replicas=count, ready=0)
 
 
+def fresh(count: int) -> RoleState:
+    """Ready, for less than minReadySeconds."""
+    return RoleState(replicas=count, ready=0, answering=count)
+
+
 def state(
     desired: Mapping[Role, int], settings: Mapping[str, Any] | None = None, **revisions: RevisionState
 ) -> RolloutState:
@@ -126,6 +131,21 @@ STEPS: dict[str, tuple[RolloutState, dict[str, dict[str, int]], dict[str, int]]]
         state({P: 2, D: 3}, old=revision(prefill=starting(2), decode=3)),
         {"old": {"prefill": 1, "decode": 2}},
         {},
+    ),
+    "what has been ready for a moment only goes on serving": (
+        state(ED, SURGE, old=revision(encode=fresh(2), decode=fresh(3)), new=revision(False, encode=1, decode=1)),
+        {"new": {"decode": 2}},
+        {"old": 75, "new": 25},
+    ),
+    "changed just after it got ready: it goes on serving": (
+        state(ED, SURGE, old=revision(encode=fresh(2), decode=fresh(4)), new=revision(False, encode=1, decode=0)),
+        {"new": {"decode": 1}},
+        {"old": 100},
+    ),
+    "closed with nothing else to serve: it serves again at once when it answers": (
+        state(ED, new=revision(False, 5, encode=2, decode=fresh(4))),
+        {},
+        {"new": 100},
     ),
     "one replica: first the roles that can overlap": (
         state({E: 1, D: 4}, old=revision(encode=1, decode=4)),

@@ -152,21 +152,26 @@ def assert_legal(state: RolloutState, step: Step) -> None:
     """Bounds and traffic of one step, whatever the state."""
     view = View(state)
     complete = [
-        n for n, r in state.revisions.items() if all(c.staying for k, c in r.roles.items() if state.desired.get(k, 1))
+        n
+        for n, r in state.revisions.items()
+        if not r.drained and all(c.staying for k, c in r.roles.items() if state.desired.get(k, 1))
     ]
     assert step.serving == {} or sum(step.serving.values()) == 100
     assert min(step.serving.values(), default=1) > 0
     for name in step.serving:
         revision = state.revisions[name]
-        if not view.complete(name):
+        if not view.answers(name):
             assert revision.serves, "begins to serve with a role missing"
             assert not complete, "serves with a role missing beside a revision that is complete"
         for role, counts in revision.roles.items():
             if counts.replicas and state.desired.get(role, 1):
-                assert step.replicas[name][role] > 0 or not counts.staying, "serves and loses a role"
+                assert step.replicas[name][role] > 0 or not counts.passing, "serves and loses a role"
     assert min(replicas for roles in step.replicas.values() for replicas in roles.values()) >= 0
     for name in step.deletable:
         assert state.revisions[name].drained
+    if not step.serving and any(state.desired.values()) and not outage_is_inevitable(state):
+        cut = [name for name in state.revisions if state.revisions[name].serves and view.answers(name)]
+        assert not cut, f"{cut} can be passed, and nothing serves"
 
 
 @given(worlds())

@@ -43,6 +43,12 @@ class Draft:
             role: min(self.view.role(name, role).staying, replicas) for role, replicas in self.replicas[name].items()
         }
 
+    def passing(self, name: str) -> dict[Role, int]:
+        """What answers now and stays, for however long it has been ready."""
+        return {
+            role: min(self.view.role(name, role).passing, replicas) for role, replicas in self.replicas[name].items()
+        }
+
     def share(self, name: str) -> Fraction:
         """What the revision can carry with what stays; 0 if it is given up."""
         return Fraction(0) if name in self.given_up else self.view.share(name, self.ready(name))

@@ -35,7 +35,7 @@ def _add(draft: Draft, role: Role, count: int) -> None:
 
 def _remove(draft: Draft, role: Role, count: int) -> None:
     view = draft.view
-    if not view.complete(view.target):
+    if not view.answers(view.target):
         useless = min(count, draft.new[role])
         draft.new[role] -= useless
         count -= useless

@@ -74,7 +74,9 @@ def _serving(draft: Draft) -> dict[str, int]:
     """Revisions that may get new requests, with what each can carry in percent of all that can be carried."""
     view = draft.view
     target = view.revisions[view.target]
-    names = [name for name in (*draft.kept, view.target) if draft.share(name) > 0]
+    able = [name for name in (*draft.kept, view.target) if view.complete(name, draft.passing(name))]
+    # What has been ready for a moment only begins to serve where nothing else can, and never ceases to for that.
+    names = [name for name in able if draft.share(name) > 0 or view.revisions[name].serves] or able
     if view.state.strategy is RolloutStrategy.BLUE_GREEN and not view.state.paused and len(names) > 1:
         if takes_over(view, draft.kept[-1]):
             names = [view.target]
@@ -83,7 +85,7 @@ def _serving(draft: Draft) -> dict[str, int]:
     if not names and not view.old and target.serves and any(view.desired.values()):
         names = [view.target]  # there is no other, and what it lacks the proxy says best
         return {view.target: 100}
-    return _percent({name: draft.share(name) for name in names})
+    return _percent({name: view.share(name, draft.passing(name)) for name in names})
 
 
 def _percent(shares: Mapping[str, Fraction]) -> dict[str, int]:

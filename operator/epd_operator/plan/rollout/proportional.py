@@ -35,7 +35,7 @@ def give_up_useless(draft: Draft) -> None:
     *others, base = draft.kept or [""]
     for name in others:
         begins = not view.revisions[name].served and view.complete(base)
-        if begins or not view.complete(name):
+        if begins or not view.answers(name):
             draft.given_up.add(name)
 
 

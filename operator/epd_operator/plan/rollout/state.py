@@ -48,9 +48,14 @@ class RoleState:
         return self.occupied == 0
 
     @property
+    def passing(self) -> int:
+        """Instances that answer, for however long they have been ready, and are not about to go."""
+        return min(max(self.ready, self.answering), self.replicas)
+
+    @property
     def passable(self) -> bool:
         """Whether a request can pass the role, or need not."""
-        return bool(self.ready or self.answering) or not self.replicas
+        return self.passing > 0 or not self.replicas
 
     @property
     def staying(self) -> int:
@@ -60,7 +65,7 @@ class RoleState:
     @property
     def hopeful(self) -> int:
         """Instances that serve or may yet."""
-        return max(self.replicas - self.sick, self.staying, 0)
+        return max(self.replicas - self.sick, self.passing, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class View:
         """Roles without which the revision cannot serve."""
         revision = self.revisions[name]
         without = (
-            {Role.ENCODE} if self.text_only and revision.serves and not self.role(name, Role.ENCODE).staying else ()
+            {Role.ENCODE} if self.text_only and revision.serves and not self.role(name, Role.ENCODE).passing else ()
         )
         return [role for role in self.roles(name) if self.whole(name, role) > 0 and role not in without]
 
@@ -64,6 +64,10 @@ class View:
         """Whether every role that is needed has an instance that is ready."""
         needed = self.needed(name)
         return bool(needed) and all(self._ready(name, role, ready) > 0 for role in needed)
+
+    def answers(self, name: str) -> bool:
+        """Whether a request can pass every role that is needed, be it through instances that just got ready."""
+        return self.complete(name, {role: self.role(name, role).passing for role in self.roles(name)})
 
     def hopeless(self, name: str) -> bool:
         """Whether a role that is needed has no instance that serves or may yet."""

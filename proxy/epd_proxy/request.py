@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epd_proxy.errors import ProxyError, phrase
+from epd_proxy.heads import RequestHead
 from epd_proxy.scanner import Buffer
 
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ class Request:
     """A request and the means to answer it."""
 
     # Defaults are the class's, so that a request costs only what it sets.
-    plain = False
-    """The client speaks HTTP/1.0: no chunks."""
     body: Buffer = b""
     length = 0
     reserved = 0
@@ -78,14 +77,15 @@ class Request:
     admitted = False
     """It is counted as in flight."""
 
-    def __init__(self, connection: ClientConnection, method: bytes, path: bytes, headers: dict[bytes, bytes]) -> None:
+    def __init__(self, connection: ClientConnection, head: RequestHead) -> None:
         self.connection: ClientConnection | None = connection
-        self.method = method
-        self.path = path.partition(b"?")[0] if path.find(b"?") >= 0 else path
-        self.headers = headers
-        self.keep_alive = True
+        self.method = head.method
+        self.path = head.path
+        self.headers = head.headers
+        self.plain = head.plain
+        self.keep_alive = head.keep_alive
         self.started = 0.0
-        given = headers.get(b"x-request-id")
+        given = head.headers.get(b"x-request-id")
         self.id = given if given and _ID.match(given) else b"req-%b-%x" % (_PROCESS, next(_numbers))
 
     def enter(self, stage: str) -> None:

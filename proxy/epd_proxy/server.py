@@ -1,8 +1,7 @@
 """The clients' side: HTTP/1.1.
 
-A head goes through httptools, which refuses everything that could be read in two ways (both lengths, repeated lengths,
-bare line feeds, folded headers). A body that is not there yet is received by another protocol, straight into the buffer
-that the request keeps, in whatever portions the kernel has, and not looked at on the way.
+A body that is not there yet is received by another protocol, straight into the buffer that the request keeps, in
+whatever portions the kernel has, and not looked at on the way.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ import httptools
 
 from epd_proxy import log
 from epd_proxy.errors import ProxyError
+from epd_proxy.heads import MAX_HEAD, NO_HEAD, RequestHead, request_head
 from epd_proxy.request import Kind, Request
 
-MAX_HEAD: Final = 32 * 1024
-MAX_HEADERS: Final = 128
 _DISCARD: Final = 64 * 1024 * 1024
 _LINGER_SECONDS: Final = 2.0
 _NEVER: Final = float("inf")
@@ -27,6 +25,8 @@ class Service(Protocol):
     """What a connection needs from the rest."""
 
     clients: set[ClientConnection]
+    heads: dict[bytes, RequestHead]
+    """Heads that came before, with what they say."""
     head_seconds: float
     body_seconds: float
     keep_alive_seconds: float
@@ -61,10 +61,6 @@ class ClientConnection(asyncio.Protocol):
         self.request: Request | None = None
         self.deadline = 0.0
         self.work_paused = False
-        self._parser: httptools.HttpRequestParser | None = None
-        self._headers: dict[bytes, bytes] = {}
-        self._url = b""
-        self._whole = False
         self._body: Body | None = None
         self._partial = b""
         self._discard = -1
@@ -153,46 +149,32 @@ class ClientConnection(asyncio.Protocol):
             self.deadline = min(self.deadline, self.service.now() + self.service.head_seconds)
 
     def _head(self, data: bytes, end: int) -> None:
-        parser = self._parser or httptools.HttpRequestParser(self)
-        self._parser = None
-        headers = self._headers = {}
-        self._url = b""
-        self._whole = False
-        try:
-            parser.feed_data(data[:end])
-        except httptools.HttpParserUpgrade:
-            pass  # what else a client could speak is not served
-        except httptools.HttpParserError as error:
-            self._refuse(ProxyError(400, f"the request is not HTTP/1.1: {error}", close=True))
-            return
-        request = self.request = Request(self, data[: data.find(b" ")], self._url, headers)
         service = self.service
-        request.started = service.now()
-        if b"connection" in headers:
-            request.keep_alive = parser.should_keep_alive()
-        self.deadline = _NEVER
-        length = int(headers.get(b"content-length", b"0"))
-        stop = end + length
-        chunked = b"transfer-encoding" in headers
         try:
-            _check_head(request, headers, data, chunked=chunked)
-            request.kind = service.admit(request, None if chunked else length)
+            head = request_head(data[:end], service.heads)
         except ProxyError as error:
-            self._reject(request, error, stop - len(data), chunked)
+            self._refuse(error)
             return
-        if chunked:
+        request = self.request = Request(self, head)
+        request.started = service.now()
+        self.deadline = _NEVER
+        stop = end + head.length
+        try:
+            if head.refusal:
+                raise head.refusal
+            request.kind = service.admit(request, None if head.chunked else head.length)
+        except ProxyError as error:
+            self._reject(request, error, stop - len(data), head.chunked)
+            return
+        if head.chunked:
             self._expect_chunks(request, data, end)
         elif len(data) < stop:
-            self._expect_body(request, length, data[end:])
+            self._expect_body(request, head.length, data[end:])
         else:
-            request.length = length
-            request.body = body = data[end:stop]
+            request.length = head.length
+            request.body = data[end:stop]
             if len(data) > stop:
                 self._partial = data[stop:]
-            if body:
-                parser.feed_data(body)
-            if request.keep_alive:
-                self._parser = parser
             self._serve(request)
 
     # ------------------------------------------------------------------ bodies
@@ -247,19 +229,6 @@ class ClientConnection(asyncio.Protocol):
                 request.keep_alive = request.keep_alive and not body.more
                 self._serve(request)
 
-    # ------------------------------------------------------------------ httptools
-
-    def on_url(self, url: bytes) -> None:
-        """Keep the target."""
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, and note when one that matters is repeated."""
-        name = name.lower()
-        if name in self._headers and name in _SINGLE:
-            self._headers[_REPEATED] = name
-        self._headers[name] = value
-
     # ------------------------------------------------------------------ serving
 
     def _serve(self, request: Request) -> None:
@@ -303,7 +272,7 @@ class ClientConnection(asyncio.Protocol):
     def _refuse(self, error: ProxyError) -> None:
         """Answer what is not even a request."""
         self._partial = b""
-        request = self.request = Request(self, b"", b"", {})
+        request = self.request = Request(self, NO_HEAD)
         request.started = self.service.now()
         self._discard = MAX_HEAD
         request.fail(error)
@@ -401,27 +370,3 @@ class ChunkedBody:
 
 
 Body = SizedBody | ChunkedBody
-
-_SINGLE: Final = frozenset((b"host", b"authorization", b"content-type", b"transfer-encoding", b"content-encoding"))
-_REPEATED: Final = b""
-"""The name, which no header can have, under which a repeated one is noted."""
-
-
-def _check_head(request: Request, headers: dict[bytes, bytes], data: bytes, *, chunked: bool) -> None:
-    line = data.find(b"\r\n")
-    if data.count(b" ", 0, line) != 2:
-        raise ProxyError(400, "the request line is not METHOD SP TARGET SP VERSION", close=True)
-    if not data.startswith(b" HTTP/1.1", line - 9):
-        if not data.startswith(b" HTTP/1.0", line - 9):
-            raise ProxyError(505, "only HTTP/1.1 and HTTP/1.0 are spoken here", close=True)
-        request.plain, request.keep_alive = True, False
-    elif b"host" not in headers:
-        raise ProxyError(400, "the request has no Host header", close=True)
-    if _REPEATED in headers:
-        raise ProxyError(400, f"the header {headers[_REPEATED].decode()} is repeated", close=True)
-    if len(headers) > MAX_HEADERS:
-        raise ProxyError(431, f"the request has more than {MAX_HEADERS} headers", close=True)
-    if chunked and (request.plain or headers[b"transfer-encoding"].lower() != b"chunked"):
-        raise ProxyError(400, "of transfer codings only chunked is taken, and only in HTTP/1.1", close=True)
-    if b"content-encoding" in headers and headers[b"content-encoding"].lower() != b"identity":
-        raise ProxyError(415, "compressed request bodies are not taken", close=True)

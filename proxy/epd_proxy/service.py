@@ -15,6 +15,7 @@ from epd_proxy.core import Core, no_engine
 from epd_proxy.direct import Direct
 from epd_proxy.endpoints import Endpoint, Revision
 from epd_proxy.errors import ProxyError
+from epd_proxy.heads import RequestHead
 from epd_proxy.items import Item, find_items
 from epd_proxy.other_apis import (
     REFUSED_MEMBERS,
@@ -54,6 +55,7 @@ class Service:
         self.log: AccessLog | None = None
         self.tracer: Tracer | None = None
         self.clients: set[ClientConnection] = set()
+        self.heads: dict[bytes, RequestHead] = {}
         self.now = core.loop.time
         self.other_snapshots: Callable[[], Awaitable[list[bytes]]] | None = None
         """Returns the metrics of the other processes."""

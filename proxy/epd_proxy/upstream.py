@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httptools
 
 from epd_proxy import log
+from epd_proxy.heads import keep
 
 if TYPE_CHECKING:
     from epd_proxy.pool import EnginePool
@@ -43,13 +44,17 @@ class EngineError(Exception):
 
 @dataclass(slots=True)
 class Head:
-    """A response head. `length` is -1 without Content-Length."""
+    """A response head. `length` is -1 without Content-Length. Not changed once it is read: answers share it."""
 
     status: int
     content_type: bytes = b""
     length: int = -1
     chunked: bool = False
     retry_after: bytes = b""
+
+
+_KNOWN: Final[dict[bytes, Head]] = {}
+"""Heads of whole answers on connections that stay open, with what they say."""
 
 
 class Sink:
@@ -185,29 +190,37 @@ class EngineConnection(asyncio.Protocol):
             self.drop()  # nobody asked
             return
         try:
-            if self._in_body:
-                self._parser.feed_data(data)
-                if self._complete:
-                    self._finish(sink)
-                sink.on_body(data, self._complete)
+            if not self._in_body:
+                self._begin(sink, data)
                 return
-            if self._partial:
-                data = self._partial + data
-            end = data.find(b"\r\n\r\n")
-            if end < 0:
-                self._partial = data
-                if len(data) > MAX_HEAD:
-                    self._fail(Trouble.PROTOCOL, "sent a head that is too long")
-                return
-            self._partial = b""
             self._parser.feed_data(data)
+            if self._complete:
+                self._finish(sink)
+            sink.on_body(data, self._complete)
         except httptools.HttpParserError as error:
             self._fail(Trouble.PROTOCOL, f"sent what is not HTTP: {error}")
-            return
         except Exception:
             log.exception("answer failed", role=self.pool.role)
             self._fail(Trouble.PROTOCOL, "sent what this proxy failed at")
+
+    def _begin(self, sink: Sink, data: bytes) -> None:
+        """Take bytes before the end of the head, or with it. Raises HttpParserError."""
+        if self._partial:
+            data = self._partial + data
+        end = data.find(b"\r\n\r\n")
+        if end < 0:
+            self._partial = data
+            if len(data) > MAX_HEAD:
+                self._fail(Trouble.PROTOCOL, "sent a head that is too long")
             return
+        self._partial = b""
+        known = _KNOWN.get(data[:end])
+        whole = known is not None and len(data) == end + 4 + known.length
+        if whole:
+            self._head = known  # it came before, and the answer is in one piece: the parser need not see it
+            self._complete = self._keep = True
+        else:
+            self._parser.feed_data(data)
         head = self._head
         if head is None or head.status < 200:
             self._fail(Trouble.PROTOCOL, "sent no final response")
@@ -215,6 +228,8 @@ class EngineConnection(asyncio.Protocol):
         self._in_body = True
         self._pieces = ()
         if self._complete:
+            if not whole and self._keep and not self._extra and len(data) == end + 4 + head.length:
+                keep(_KNOWN, data[:end], head)
             self._finish(sink)
         sink.on_answer(head, data[end + 4 :], self._complete)
 
@@ -239,15 +254,16 @@ class EngineConnection(asyncio.Protocol):
 
     # ------------------------------------------------------------------ httptools
 
+    def on_message_begin(self) -> None:
+        """Note what comes behind the answer."""
+        self._extra = self._complete
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep the headers that matter."""
-        if self._in_body:
-            return  # a trailer
+        if self._in_body or self._extra:
+            return  # a trailer, or of another answer
         head = self._head
-        if head is None or self._complete:
-            if self._complete:
-                self._extra = True
-                return
+        if head is None:
             head = self._head = Head(0)
         lower = name.lower()
         if lower == b"content-type":
@@ -261,8 +277,7 @@ class EngineConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Take the status."""
-        if self._complete:
-            self._extra = True
+        if self._extra:
             return
         if self._head is None:
             self._head = Head(0)

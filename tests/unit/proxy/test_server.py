@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from epd_proxy.errors import ProxyError
+from epd_proxy.heads import RequestHead
 from epd_proxy.request import Kind, Request
 from epd_proxy.server import ClientConnection
 
@@ -60,6 +61,7 @@ class Service:
 
     def __init__(self) -> None:
         self.clients = set()
+        self.heads: dict[bytes, RequestHead] = {}
         self.bodies: list[bytes] = []
 
     def now(self) -> float:

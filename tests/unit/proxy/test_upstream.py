@@ -1,0 +1,123 @@
+"""Answers in whatever pieces they come, with heads that came before or not."""
+
+import asyncio
+
+import pytest
+
+from epd_proxy.pool import EnginePool, PoolTimes
+from epd_proxy.upstream import EngineConnection, EngineError, Head, Sink
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+LENGTH = OK + b"content-length: 5\r\n\r\nhello"
+CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\nno"
+CLOSES = OK + b"connection: close\r\ncontent-length: 5\r\n\r\nhello"
+
+
+class Transport(asyncio.Transport):
+    """Takes what is written."""
+
+    closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Say nothing."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+class Answer(Sink):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.head: Head | None = None
+        self.body = b""
+        self.complete = False
+        self.failure: EngineError | None = None
+
+    def on_answer(self, head: Head, body: bytes, complete: bool) -> None:
+        assert self.head is None
+        self.head = head
+        self.on_body(body, complete)
+
+    def on_body(self, data: bytes, complete: bool) -> None:
+        assert not self.complete
+        self.body += data
+        self.complete = complete
+
+    def on_failure(self, failure: EngineError) -> None:
+        self.failure = failure
+
+
+class Engine:
+    """A connection to an engine that says what a test has it say."""
+
+    def __init__(self) -> None:
+        self.pool = EnginePool("127.0.0.1", 1, "decode", PoolTimes(1, 60))
+        self.transport = Transport()
+        self.connection = EngineConnection(self.pool)
+        self.connection.connection_made(self.transport)
+
+    def answer(self, *pieces: bytes) -> Answer:
+        sink = Answer()
+        self.connection.start((b"request",), sink, 10)
+        for piece in pieces:
+            self.connection.data_received(piece)
+        return sink
+
+
+@pytest.mark.parametrize("raw", [LENGTH, CHUNKED, BUSY, CLOSES])
+async def test_cut_anywhere_the_answer_is_the_same_the_first_time_and_again(raw: bytes) -> None:
+    expected = Engine().answer(raw)
+    assert expected.complete
+    for cut in range(1, len(raw)):
+        for pieces in ((raw[:cut], raw[cut:]), (raw,)):
+            engine = Engine()
+            sink = engine.answer(*pieces)
+            assert (sink.head, sink.body, sink.complete) == (expected.head, expected.body, True)
+            assert engine.transport.closed == (raw is CLOSES)
+
+
+async def test_answers_of_all_kinds_follow_each_other_on_one_connection() -> None:
+    engine = Engine()
+    for raw in (LENGTH, BUSY, LENGTH, CHUNKED, LENGTH, LENGTH, BUSY):
+        sink = engine.answer(raw)
+        assert sink.complete
+        assert sink.head is not None
+        assert sink.body == raw[raw.index(b"\r\n\r\n") + 4 :]
+        assert not engine.transport.closed
+
+
+@pytest.mark.parametrize("behind", [b"H", b"HTTP/1.1 200 OK\r\n", LENGTH])
+async def test_what_comes_behind_an_answer_closes_the_connection(behind: bytes) -> None:
+    engine = Engine()
+    assert engine.answer(LENGTH).complete
+    assert not engine.transport.closed
+    assert engine.answer(LENGTH + behind).body
+    assert engine.transport.closed
+
+
+async def test_a_head_that_came_before_is_not_taken_for_an_answer_before_it_has_ended() -> None:
+    """Where only the end of the head is missing, and the length happens to fit."""
+    fits = OK + b"content-length: %d"
+    length = len(fits) - 3 + 1
+    head = fits % length
+    assert Engine().answer(head + b"\r\n\r\n" + bytes(length)).complete
+    engine = Engine()
+    sink = engine.answer(head + b"\r")
+    assert sink.head is None
+    engine.connection.data_received(b"\n\r\n" + bytes(length))
+    assert sink.complete
+    assert sink.body == bytes(length)
+
+
+async def test_an_engine_that_speaks_no_http_fails_the_request() -> None:
+    sink = Engine().answer(b"SSH-2.0-x\r\n\r\n")
+    assert sink.failure is not None
+    assert "not HTTP" in str(sink.failure)

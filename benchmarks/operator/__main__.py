@@ -3,8 +3,8 @@
     python -m benchmarks.operator [--n 20 100] [--lws CHECKOUT] [--out FILE]
 
 Each number of objects gets a control plane of its own, with controller-manager, scheduler, audit log and a test
-kubelet. Prints a table; asserts nothing. `--lws`: sources of kubernetes-sigs/lws, whose manager is measured in the same
-way.
+kubelet. Prints a table after each; asserts nothing. `--lws`: sources of kubernetes-sigs/lws, whose manager is measured
+in the same way.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main() -> None:
             title = f"{subject.name}, {count}"
             print(title, flush=True)
             runs[title] = (count, measure(subject, count, given))
-    print("\n" + table(runs))
+            print("\n" + table(runs) + "\n", flush=True)
     if given.out:
         found = {title: {name: cost.as_json() for name, cost in costs.items()} for title, (_, costs) in runs.items()}
         given.out.write_text(json.dumps(found, indent=1))

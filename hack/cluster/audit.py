@@ -1,6 +1,7 @@
 """Counting requests to the API server, by its audit log."""
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from hack.cluster.errors import ClusterError
 from hack.cluster.kubectl import Kubectl
 
+LONGEST_LINE = 1 << 20
+"""Bytes; a line of the log, which has no bodies, is below 10 kB."""
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -44,8 +47,14 @@ class AuditLog:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was before."""
-        self._offset = self.path.stat().st_size if self.path.exists() else 0
+        """Forget what was before. A line that is being written is not before."""
+        self._offset = 0
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE)
+            file.seek(start)
+            self._offset = start + file.read().rfind(b"\n") + 1
 
     def requests(
         self,

@@ -62,3 +62,14 @@ def test_half_a_line_is_left_for_later(log: AuditLog) -> None:
     with log.path.open("a") as file:
         file.write('{"auditID"')
     assert [request.verb for request in log._read()] == ["create", "get"]
+
+
+def test_a_line_that_is_being_written_at_a_restart_comes_after_it(log: AuditLog) -> None:
+    write(log, "1", "create", "operator")
+    whole = json.dumps({"auditID": "2", "verb": "delete", "userAgent": "operator"}) + "\n"
+    with log.path.open("a") as file:
+        file.write(whole[:20])
+        file.flush()
+        log.restart()
+        file.write(whole[20:])
+    assert [request.verb for request in log.requests(user_agent="operator")] == ["delete"]

@@ -71,7 +71,7 @@ class _Decider:
         now = transition(self.seen, self._revisions, desired, rollout)
         actions = (
             *self._renderings(),
-            *(() if held else self._secrets()),
+            *self._secrets(),
             *self._applied(now, counts, held=held),
             *self._removed(now),
             *self._history(),
@@ -227,8 +227,9 @@ class _Decider:
     # What is made once, and what goes
 
     def _secrets(self) -> Iterator[Action]:
-        """Both keys before the first pod, and whenever pods cannot start: users' Secrets are never read or listed."""
-        if self._workloads_exist() and not self._secrets_missed():
+        """Both keys before all else, and whenever pods cannot start: users' Secrets are never read or listed."""
+        begun = any(self.seen.owns(child) for child in self.seen.children.values())
+        if begun and not self._secrets_missed():
             return
         labels = {
             names.LABEL_NAME: "epd",

@@ -48,6 +48,13 @@ def test_everything_is_made_once_in_an_order_that_starts_no_pod_too_early() -> N
     assert small.step() == []
 
 
+def test_a_try_that_was_cut_off_does_not_make_the_secrets_again() -> None:
+    small = Small(instance())
+    for action in small.decide().actions[:4]:  # the rendering, both Secrets, and one child
+        small.do(action)
+    assert [text for text in small.step() if "secret" in text] == []
+
+
 def test_a_restart_writes_nothing() -> None:
     small = settled()
     for key, child in list(small.children.items()):

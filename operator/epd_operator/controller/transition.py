@@ -105,7 +105,7 @@ def _revision_state(seen: Observed, revision: Revision, *, old: bool = False) ->
     serves = traffic.open and (
         not old
         or revision.name == seen.status.get("currentRevision")
-        or all(counts.ready for counts in roles.values() if counts.replicas)
+        or all(counts.passing for counts in roles.values() if counts.replicas)
     )
     return RevisionState(roles, serves, idle)
 

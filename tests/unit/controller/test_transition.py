@@ -240,3 +240,17 @@ def test_what_all_revisions_share_turns_with_the_traffic_and_not_back() -> None:
     turned = leads.index(now.state.target)
     assert leads == [old] * turned + [now.state.target] * (len(leads) - turned)
     assert turned > 1
+
+
+def test_a_change_just_after_the_first_instances_got_ready_takes_no_traffic_away() -> None:
+    cluster = RolloutCluster(instance(encode={"replicas": 2}, decode={"replicas": 2}, **engine(1000)))
+    while cluster.step():
+        pass
+    for _, _, pods in cluster.cells():
+        pods.fresh, pods.starting = pods.replicas, 0
+    cluster.show()
+    [old] = cluster.open()
+    changed(cluster, **engine(2000))
+    cluster.step()
+    assert cluster.open() == {old}
+    assert all(pods.replicas for name, _, pods in cluster.cells() if name == old)

@@ -11,7 +11,7 @@ FIELD_MANAGER = "epd-operator"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The objects of a collection at one version."""
+    """Objects of a collection at one version: all, or a page of them."""
 
     items: list[Object]
     version: str
@@ -32,8 +32,12 @@ class Cluster(Protocol):
     async def get(self, resource: Resource, namespace: str | None, name: str) -> Object:
         """Read one object."""
 
-    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
-        """Read all objects of a namespace, or of the cluster, with some labels (a label selector)."""
+    def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
+        """Read all objects of a namespace, or of the cluster, with some labels (a label selector), page by page.
+
+        There is at least one page, and all have the same version. A caller that keeps little of each object needs the
+        memory of one page.
+        """
 
     def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

@@ -61,17 +61,21 @@ class ApiServer:
         """Read one object."""
         return await self._request("GET", resource.path(namespace, name))
 
-    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
+    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
         """Read a collection, page by page."""
         query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
-        items: list[Object] = []
         while True:
             page = await self._request("GET", resource.collection(namespace), query=query)
-            items += page.get("items") or []
             metadata = page["metadata"]
+            yield Listing(page.get("items") or [], metadata["resourceVersion"])
             if not metadata.get("continue"):
-                return Listing(items, metadata["resourceVersion"])
+                return
             query["continue"] = metadata["continue"]
+
+    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
+        """Read a collection as a whole."""
+        pages = [page async for page in self.pages(resource, namespace, labels)]
+        return Listing([body for page in pages for body in page.items], pages[0].version)
 
     async def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

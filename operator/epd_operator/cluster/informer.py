@@ -1,12 +1,12 @@
 """A collection kept in memory: listed once, then watched; listed again after every gap."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from epd_operator.cluster.api import Cluster
+from epd_operator.cluster.api import Cluster, Listing
 from epd_operator.cluster.errors import ApiError, ClusterError
 from epd_operator.cluster.resources import Object, Resource
 
@@ -115,23 +115,27 @@ class Informer(Generic[Kept]):
         if known is not None and known.uid == metadata["uid"]:
             self._drop(key)
 
-    def take_over(self, items: Iterable[Object], version: str) -> None:
-        """Take a whole listing: what it lacks is gone, unless it is younger than the listing."""
-        present = set()
-        for body in items:
-            present.add((body["metadata"].get("namespace", ""), body["metadata"]["name"]))
-            self._put(body)
+    async def take_over(self, pages: AsyncIterator[Listing]) -> str:
+        """Take a whole listing: what it lacks is gone, unless it is younger. Returns the first page's version."""
+        present, version = set(), ""
+        async for page in pages:
+            version = version or page.version
+            for body in page.items:
+                metadata = body["metadata"]
+                present.add((metadata.get("namespace", ""), metadata["name"]))
+                if metadata["uid"] not in self._deleted:  # it may have gone since the listing began
+                    self._put(body)
         listed_at = int(version) if version.isdecimal() else 0
         for key in self._records.keys() - present:
             if not listed_at or self._records[key].version <= listed_at:
                 self._drop(key)
+        return version
 
     async def _relist(self) -> str:
-        listing = await self._cluster.list(self.resource, self._namespace, self._labels)
-        self.take_over(listing.items, listing.version)
+        version = await self.take_over(self._cluster.pages(self.resource, self._namespace, self._labels))
         self.refusal = None
         self.synced.set()
-        return listing.version
+        return version
 
     async def _follow(self, version: str) -> str:
         """One watch to its end. Returns the version it came to."""

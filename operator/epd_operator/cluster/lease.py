@@ -164,9 +164,9 @@ class Fenced:
         """Read one object."""
         return await self.cluster.get(resource, namespace, name)
 
-    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
+    def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
         """Read a collection."""
-        return await self.cluster.list(resource, namespace, labels)
+        return self.cluster.pages(resource, namespace, labels)
 
     def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

@@ -1,14 +1,14 @@
 """The operator's picture of the cluster: one informer a kind, an index by object, and who is to be looked at again."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from epd_operator.api import names
-from epd_operator.cluster.api import Cluster
+from epd_operator.cluster.api import Cluster, Listing
 from epd_operator.cluster.informer import Informer, version_of
 from epd_operator.cluster.resources import CONTROLLER_REVISIONS, NODES, PODS, Object, Resource
 from epd_operator.controller.child import Child, keep_child
@@ -109,8 +109,12 @@ class World:
         """Read EPDDeployments and EPDRoleScales, for what the watches may have missed. Raises ClusterError."""
         informers: tuple[Informer[Any], ...] = (self.instances, self.scales)
         for informer in informers:
-            pages = [await self._cluster.list(informer.resource, namespace) for namespace in self._scope]
-            informer.take_over((body for page in pages for body in page.items), pages[0].version)
+            await informer.take_over(self._pages(informer.resource))
+
+    async def _pages(self, resource: Resource) -> AsyncIterator[Listing]:
+        for namespace in self._scope:
+            async for page in self._cluster.pages(resource, namespace):
+                yield page
 
     def _informers(self) -> list[Informer[Any]]:
         return [*self.children.values(), *self.renderings.values(), *self.pods.values(), self.nodes]

@@ -65,9 +65,10 @@ class CutOff:
         found: Object = await self._count(self.cluster.get(resource, namespace, name))
         return found
 
-    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
+    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
         self._check()
-        return await self.cluster.list(resource, namespace, labels)
+        async for page in self.cluster.pages(resource, namespace, labels):
+            yield page
 
     async def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

@@ -10,6 +10,9 @@ from epd_operator.cluster.api import Listing, WatchEvent
 from epd_operator.cluster.errors import ApiError
 from epd_operator.cluster.resources import Object, Resource
 
+PAGE = 2
+"""Objects of one answer to a list."""
+
 
 class MemoryCluster:
     """Objects by path. Watches tell every change that comes after their version."""
@@ -51,7 +54,7 @@ class MemoryCluster:
             raise ApiError(404, "NotFound", f"{path} not found")
         return copy.deepcopy(self.objects[path])
 
-    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
+    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
         self._note("list", resource.plural)
         prefix = resource.collection(namespace).rsplit("/", 1)[0]
         found = [
@@ -59,7 +62,9 @@ class MemoryCluster:
             for path, body in self.objects.items()
             if path.startswith(prefix) and f"/{resource.plural}/" in path
         ]
-        return Listing(found, str(self._version))
+        version = str(self._version)
+        for start in range(0, max(1, len(found)), PAGE):
+            yield Listing(found[start : start + PAGE], version)
 
     async def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

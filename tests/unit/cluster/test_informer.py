@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from epd_operator.cluster import informer as module
+from epd_operator.cluster.api import Listing
 from epd_operator.cluster.errors import ApiError, Unreachable
 from epd_operator.cluster.informer import Informer, version_of
 from epd_operator.cluster.resources import CONFIG_MAPS, Object
@@ -100,11 +101,30 @@ async def test_what_went_in_a_gap_is_missed(cluster: MemoryCluster) -> None:
     for name in "xy":
         told.informer.feed(await cluster.create(CONFIG_MAPS, config(name, "1")))
     await cluster.delete(CONFIG_MAPS, "n", "x", "")
-    listing = await cluster.list(CONFIG_MAPS, "n")
+    pages = [page async for page in cluster.pages(CONFIG_MAPS, "n")]
+
+    async def before() -> AsyncIterator[Listing]:
+        for page in pages:
+            yield page
+
     told.informer.feed(await cluster.create(CONFIG_MAPS, config("z", "1")))  # younger than the listing
-    told.informer.take_over(listing.items, listing.version)
+    await told.informer.take_over(before())
     assert told.names() == {"y": "1", "z": "1"}
     assert told.changes[-1] == ("x", "1", None)
+
+
+async def test_what_goes_while_pages_come_stays_away(cluster: MemoryCluster) -> None:
+    told = Told(cluster)
+    bodies = [await cluster.create(CONFIG_MAPS, config(name, "1")) for name in "xyz"]
+    told.informer.feed(bodies[2])
+
+    async def pages() -> AsyncIterator[Listing]:
+        async for page in cluster.pages(CONFIG_MAPS, "n"):
+            yield page
+            told.informer.forget(bodies[2])
+
+    assert await told.informer.take_over(pages()) == bodies[2]["metadata"]["resourceVersion"]
+    assert sorted(told.names()) == ["x", "y"]
 
 
 async def test_a_new_object_under_an_old_name_is_another(cluster: MemoryCluster, told: Told) -> None:

@@ -43,12 +43,15 @@ class Prober:
         self._silent = 0
         self._late = 0
         self._failures = 0
+        # Of its own: a late check is no request without an answer, and an answer to a check none to a request.
+        self._pool = EnginePool(endpoint.host, endpoint.port, endpoint.role, core.pool_times)
         endpoint.pool.on_failure = self._request_failed
         self._task = core.loop.create_task(self._run())
 
     def stop(self) -> None:
         """Ask no more."""
         self._task.cancel()
+        self._pool.close()
         self._endpoint.pool.on_failure = None
 
     async def _run(self) -> None:
@@ -83,7 +86,8 @@ class Prober:
         self._wake.set()
 
     def sweep(self) -> None:
-        """Take note of the answers since the last time."""
+        """Take note of the answers since the last time. Called about once a second."""
+        self._pool.sweep()
         if self._endpoint.pool.answered:
             self._endpoint.pool.answered = 0
             self._silent = 0
@@ -166,7 +170,7 @@ class Prober:
 
     async def _get(self, path: str) -> Answer:
         head = self._core.head(self._endpoint, b"GET " + path.encode()) + b"probe\r\n\r\n"
-        return await ask(self._endpoint.pool, (head,), self._core.config.timeouts.probe_seconds)
+        return await ask(self._pool, (head,), self._core.config.timeouts.probe_seconds)
 
     def _down(self, reason: str, why: str) -> None:
         self._failures += 1

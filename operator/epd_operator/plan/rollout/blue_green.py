@@ -9,7 +9,7 @@ def blue_green(view: View) -> Draft:
     """One step: raise the target to what is desired; until traffic has moved, so does the base."""
     draft = Draft(view)
     draft.given_up.update(name for name in view.old if view.hopeless(name) or view.unborn(name))
-    if draft.kept and view.answers(draft.kept[-1]):
+    if draft.kept and view.answers(draft.kept[-1]):  # until it does, another may be all that serves
         draft.given_up.update(draft.kept[:-1])
     if takes_over(view, draft.kept[-1] if draft.kept else None):
         draft.given_up.update(view.old)

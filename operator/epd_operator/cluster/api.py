@@ -10,8 +10,8 @@ FIELD_MANAGER = "epd-operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """Objects of a collection at one version: all, or a page of them."""
+class Page:
+    """Objects of a collection at one version: all, or some of many."""
 
     items: list[Object]
     version: str
@@ -32,7 +32,7 @@ class Cluster(Protocol):
     async def get(self, resource: Resource, namespace: str | None, name: str) -> Object:
         """Read one object."""
 
-    def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
+    def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Page]:
         """Read all objects of a namespace, or of the cluster, with some labels (a label selector), page by page.
 
         There is at least one page, and all have the same version. A caller that keeps little of each object needs the

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from epd_operator.cluster.api import FIELD_MANAGER, Listing, WatchEvent
+from epd_operator.cluster.api import FIELD_MANAGER, Page, WatchEvent
 from epd_operator.cluster.credentials import Credentials
 from epd_operator.cluster.errors import ApiError, Unreachable
 from epd_operator.cluster.resources import Object, Resource
@@ -61,21 +61,16 @@ class ApiServer:
         """Read one object."""
         return await self._request("GET", resource.path(namespace, name))
 
-    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
+    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Page]:
         """Read a collection, page by page."""
         query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
         while True:
             page = await self._request("GET", resource.collection(namespace), query=query)
             metadata = page["metadata"]
-            yield Listing(page.get("items") or [], metadata["resourceVersion"])
+            yield Page(page.get("items") or [], metadata["resourceVersion"])
             if not metadata.get("continue"):
                 return
             query["continue"] = metadata["continue"]
-
-    async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Listing:
-        """Read a collection as a whole."""
-        pages = [page async for page in self.pages(resource, namespace, labels)]
-        return Listing([body for page in pages for body in page.items], pages[0].version)
 
     async def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

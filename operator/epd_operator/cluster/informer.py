@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from epd_operator.cluster.api import Cluster, Listing
+from epd_operator.cluster.api import Cluster, Page
 from epd_operator.cluster.errors import ApiError, ClusterError
 from epd_operator.cluster.resources import Object, Resource
 
@@ -36,6 +36,10 @@ def version_of(body: Object) -> int:
     """The resourceVersion as a number; 0 where it is none."""
     text = body["metadata"].get("resourceVersion", "")
     return int(text) if text.isdecimal() else 0
+
+
+def _key(body: Object) -> Key:
+    return body["metadata"].get("namespace", ""), body["metadata"]["name"]
 
 
 class Informer(Generic[Kept]):
@@ -100,31 +104,28 @@ class Informer(Generic[Kept]):
                 failures += 1
 
     def feed(self, body: Object) -> Kept | None:
-        """Take an object from the answer to a write, ahead of the watch. Returns its record."""
+        """Take an object from an answer, which may be ahead of the watch or behind it. Returns its record."""
         if body["metadata"]["uid"] in self._deleted:
             return None
         self._put(body)
-        return self.get(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        return self._records.get(_key(body))
 
     def forget(self, body: Object) -> None:
         """Take the news that an object was deleted from somebody else's watch."""
-        metadata = body["metadata"]
-        self._forget(metadata["uid"])
-        key = (metadata.get("namespace", ""), metadata["name"])
+        uid, key = body["metadata"]["uid"], _key(body)
+        self._forget(uid)
         known = self._records.get(key)
-        if known is not None and known.uid == metadata["uid"]:
+        if known is not None and known.uid == uid:
             self._drop(key)
 
-    async def take_over(self, pages: AsyncIterator[Listing]) -> str:
+    async def take_over(self, pages: AsyncIterator[Page]) -> str:
         """Take a whole listing: what it lacks is gone, unless it is younger. Returns the first page's version."""
         present, version = set(), ""
         async for page in pages:
             version = version or page.version
             for body in page.items:
-                metadata = body["metadata"]
-                present.add((metadata.get("namespace", ""), metadata["name"]))
-                if metadata["uid"] not in self._deleted:  # it may have gone since the listing began
-                    self._put(body)
+                present.add(_key(body))
+                self.feed(body)
         listed_at = int(version) if version.isdecimal() else 0
         for key in self._records.keys() - present:
             if not listed_at or self._records[key].version <= listed_at:
@@ -149,13 +150,12 @@ class Informer(Generic[Kept]):
         return version
 
     def _put(self, body: Object) -> None:
-        metadata = body["metadata"]
-        key = (metadata.get("namespace", ""), metadata["name"])
+        key = _key(body)
         before = self._records.get(key)
         version = version_of(body)
         if before is not None and version and before.version >= version:
             return  # an answer to a write told it before
-        same = before is not None and before.uid == metadata["uid"]
+        same = before is not None and before.uid == body["metadata"]["uid"]
         record = self._keep(body, before if same else None)
         self._records[key] = record
         self._changed(key, before, record)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from epd_operator.cluster.api import Cluster, Listing, WatchEvent
+from epd_operator.cluster.api import Cluster, Page, WatchEvent
 from epd_operator.cluster.errors import ApiError, ClusterError, NotLeading
 from epd_operator.cluster.resources import LEASES, Object, Resource
 
@@ -164,7 +164,7 @@ class Fenced:
         """Read one object."""
         return await self.cluster.get(resource, namespace, name)
 
-    def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
+    def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Page]:
         """Read a collection."""
         return self.cluster.pages(resource, namespace, labels)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from epd_operator.api import names
-from epd_operator.cluster.api import Cluster, Listing
+from epd_operator.cluster.api import Cluster, Page
 from epd_operator.cluster.informer import Informer, version_of
 from epd_operator.cluster.resources import CONTROLLER_REVISIONS, NODES, PODS, Object, Resource
 from epd_operator.controller.child import Child, keep_child
@@ -111,7 +111,7 @@ class World:
         for informer in informers:
             await informer.take_over(self._pages(informer.resource))
 
-    async def _pages(self, resource: Resource) -> AsyncIterator[Listing]:
+    async def _pages(self, resource: Resource) -> AsyncIterator[Page]:
         for namespace in self._scope:
             async for page in self._cluster.pages(resource, namespace):
                 yield page

@@ -73,7 +73,7 @@ class History:
         self._events: list[tuple[int, Resource, str, Object]] = []
 
     async def __aenter__(self) -> Self:
-        versions = {kind: (await self._server.list(kind, self._namespace)).version for kind in KINDS}
+        versions = {kind: (await anext(self._server.pages(kind, self._namespace))).version for kind in KINDS}
         self._tasks = [asyncio.create_task(self._watch(kind, version)) for kind, version in versions.items()]
         return self
 

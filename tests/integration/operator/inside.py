@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from epd_operator.cluster.api import Cluster, Listing, WatchEvent
+from epd_operator.cluster.api import Cluster, Page, WatchEvent
 from epd_operator.cluster.client import ApiServer
 from epd_operator.cluster.credentials import load_credentials
 from epd_operator.cluster.errors import ApiError, ClusterError, Unreachable
@@ -25,6 +25,11 @@ LIMIT_SECONDS = 90.0
 async def api(kubeconfig: Path, user_agent: str = "operator-test") -> AsyncIterator[ApiServer]:
     async with ApiServer(await load_credentials(kubeconfig), user_agent) as server:
         yield server
+
+
+async def listing(server: ApiServer, resource: Resource, namespace: str, labels: str = "") -> list[Object]:
+    """A collection as a whole."""
+    return [body async for page in server.pages(resource, namespace, labels) for body in page.items]
 
 
 @dataclass
@@ -65,7 +70,7 @@ class CutOff:
         found: Object = await self._count(self.cluster.get(resource, namespace, name))
         return found
 
-    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
+    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Page]:
         self._check()
         async for page in self.cluster.pages(resource, namespace, labels):
             yield page

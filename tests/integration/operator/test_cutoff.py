@@ -16,7 +16,7 @@ from epd_operator.cluster.resources import Object, Resource
 from epd_operator.controller.kinds import CHILDREN, EPD_DEPLOYMENTS, ROLE_SCALES
 from hack.cluster.access import Access
 from tests.integration.operator.conftest import vision
-from tests.integration.operator.inside import CutOff, Inside, api, is_ready, until
+from tests.integration.operator.inside import CutOff, Inside, api, is_ready, listing, until
 from tests.integration.operator.objects import bare
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("gpu_node")]
@@ -79,8 +79,8 @@ class Lane:
         """All that belongs to the object, under names that do not hold its own; keys and histories by name only."""
         found: dict[tuple[str, str], Object] = {}
         for kind in KINDS:
-            listing = await self.server.list(kind, self.namespace, f"app.kubernetes.io/instance={self.name}")
-            for item in listing.items:
+            bodies = await listing(self.server, kind, self.namespace, f"app.kubernetes.io/instance={self.name}")
+            for item in bodies:
                 plain = _renamed(bare({"apiVersion": kind.api_version, "kind": kind.kind, **item}), self.name)
                 name = plain["metadata"]["name"]
                 if kind is resources.SECRETS:
@@ -92,7 +92,7 @@ class Lane:
     async def revisions(self) -> int:
         """How many renderings are kept."""
         labels = f"app.kubernetes.io/instance={self.name}"
-        return len((await self.server.list(resources.CONTROLLER_REVISIONS, self.namespace, labels)).items)
+        return len(await listing(self.server, resources.CONTROLLER_REVISIONS, self.namespace, labels))
 
     async def empty(self) -> bool:
         """Whether nothing is left of it."""

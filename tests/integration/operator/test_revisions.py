@@ -14,7 +14,7 @@ from epd_operator.manifests.render import render as render_objects
 from epd_operator.plan.plan import Plan
 from hack.cluster.access import Access
 from tests.integration.operator.conftest import vision
-from tests.integration.operator.inside import CutOff, Inside, api, is_ready, until
+from tests.integration.operator.inside import CutOff, Inside, api, is_ready, listing, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("gpu_node")]
 
@@ -29,7 +29,7 @@ def render_otherwise(plan: Plan) -> list[Object]:
 
 
 async def templates(server: ApiServer, namespace: str) -> dict[str, Any]:
-    found = (await server.list(DEPLOYMENTS, namespace)).items
+    found = await listing(server, DEPLOYMENTS, namespace)
     return {body["metadata"]["name"]: body["spec"]["template"] for body in found}
 
 

@@ -15,7 +15,7 @@ from hack.cluster.access import Access
 from hack.cluster.testkubelet.fate import FateKind
 from tests.integration.operator.conftest import vision
 from tests.integration.operator.history import History
-from tests.integration.operator.inside import CutOff, Inside, api, is_ready, until
+from tests.integration.operator.inside import CutOff, Inside, api, is_ready, listing, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("gpu_node", "quick_routing")]
 
@@ -65,7 +65,7 @@ class Stage:
 
     async def replicas(self) -> dict[tuple[str, str], int]:
         """By role and revision."""
-        found = (await self.server.list(DEPLOYMENTS, self.namespace)).items
+        found = await listing(self.server, DEPLOYMENTS, self.namespace)
         labels = {body["metadata"]["name"]: body["metadata"]["labels"] for body in found}
         return {
             (labels[body["metadata"]["name"]][names.LABEL_COMPONENT], revision): body["spec"]["replicas"]
@@ -79,7 +79,7 @@ class Stage:
         target = (await self.status())["targetRevision"]
 
         async def alone() -> bool:
-            services = (await self.server.list(SERVICES, self.namespace)).items
+            services = await listing(self.server, SERVICES, self.namespace)
             revisions = {body["metadata"]["labels"].get(names.LABEL_REVISION, target) for body in services}
             roles = (await self.status())["roles"]
             return (
@@ -229,7 +229,7 @@ async def test_one_that_is_paused_from_the_start_serves(cluster: Access, namespa
         old = await stage.settled(DESIRED)
 
         async def paused() -> bool:
-            found = (await stage.server.list(DEPLOYMENTS, namespace, f"{names.LABEL_REVISION}={old}")).items
+            found = await listing(stage.server, DEPLOYMENTS, namespace, f"{names.LABEL_REVISION}={old}")
             return all(body["spec"].get("paused") for body in found)
 
         await until("its Deployments are paused", paused)
@@ -246,7 +246,7 @@ async def test_scaling_amid_a_rollout_is_followed_by_nobody_else(cluster: Access
         await stage.underway()
         await stage.patch(encode={"replicas": None, "scaling": {"mode": "External"}}, decode={"replicas": 4})
         await stage.settled({"encode": 2, "decode": 4})
-        scale = (await stage.server.list(ROLE_SCALES, namespace)).items[0]
+        scale = (await listing(stage.server, ROLE_SCALES, namespace))[0]
         assert scale["spec"]["replicas"] == 2
         await stage.patch(**BEFORE)
         await stage.underway()
@@ -254,7 +254,7 @@ async def test_scaling_amid_a_rollout_is_followed_by_nobody_else(cluster: Access
         for count in (0, 1, 3):
             await stage.server.patch(ROLE_SCALES, namespace, name, {"spec": {"replicas": count}})
             await stage.settled({"encode": count, "decode": 4})
-        deployments = (await stage.server.list(DEPLOYMENTS, namespace)).items
+        deployments = await listing(stage.server, DEPLOYMENTS, namespace)
         writers = {
             entry["manager"]
             for body in deployments
@@ -282,7 +282,7 @@ async def test_endpoint_slices_say_what_the_service_says(cluster: Access, namesp
         old = await stage.settled(DESIRED)
 
         async def closed() -> set[str]:
-            found = (await stage.server.list(SLICES, namespace, f"{names.LABEL_TRAFFIC}=false")).items
+            found = await listing(stage.server, SLICES, namespace, f"{names.LABEL_TRAFFIC}=false")
             return {body["metadata"]["labels"][names.LABEL_REVISION] for body in found}
 
         assert await closed() == set()

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
-from epd_operator.cluster.api import Listing, WatchEvent
+from epd_operator.cluster.api import Page, WatchEvent
 from epd_operator.cluster.errors import ApiError
 from epd_operator.cluster.resources import Object, Resource
 
@@ -54,7 +54,7 @@ class MemoryCluster:
             raise ApiError(404, "NotFound", f"{path} not found")
         return copy.deepcopy(self.objects[path])
 
-    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Listing]:
+    async def pages(self, resource: Resource, namespace: str | None = None, labels: str = "") -> AsyncIterator[Page]:
         self._note("list", resource.plural)
         prefix = resource.collection(namespace).rsplit("/", 1)[0]
         found = [
@@ -64,7 +64,7 @@ class MemoryCluster:
         ]
         version = str(self._version)
         for start in range(0, max(1, len(found)), PAGE):
-            yield Listing(found[start : start + PAGE], version)
+            yield Page(found[start : start + PAGE], version)
 
     async def watch(
         self, resource: Resource, version: str, namespace: str | None = None, labels: str = ""

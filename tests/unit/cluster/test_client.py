@@ -91,8 +91,12 @@ async def test_lists_come_in_pages() -> None:
         return web.json_response({"metadata": {"resourceVersion": "7", **more}, "items": [{"page": page}]})
 
     async with serving(handler) as server:
-        listing = await server.list(CONFIG_MAPS, "n", "a=b")
-    assert ([item["page"] for item in listing.items], listing.version) == ([0, 1, 2], "7")
+        pages = [page async for page in server.pages(CONFIG_MAPS, "n", "a=b")]
+    assert [([item["page"] for item in page.items], page.version) for page in pages] == [
+        ([0], "7"),
+        ([1], "7"),
+        ([2], "7"),
+    ]
 
 
 async def test_a_refusal_has_the_servers_own_words() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from epd_operator.cluster import informer as module
-from epd_operator.cluster.api import Listing
+from epd_operator.cluster.api import Page
 from epd_operator.cluster.errors import ApiError, Unreachable
 from epd_operator.cluster.informer import Informer, version_of
 from epd_operator.cluster.resources import CONFIG_MAPS, Object
@@ -103,7 +103,7 @@ async def test_what_went_in_a_gap_is_missed(cluster: MemoryCluster) -> None:
     await cluster.delete(CONFIG_MAPS, "n", "x", "")
     pages = [page async for page in cluster.pages(CONFIG_MAPS, "n")]
 
-    async def before() -> AsyncIterator[Listing]:
+    async def before() -> AsyncIterator[Page]:
         for page in pages:
             yield page
 
@@ -118,7 +118,7 @@ async def test_what_goes_while_pages_come_stays_away(cluster: MemoryCluster) -> 
     bodies = [await cluster.create(CONFIG_MAPS, config(name, "1")) for name in "xyz"]
     told.informer.feed(bodies[2])
 
-    async def pages() -> AsyncIterator[Listing]:
+    async def pages() -> AsyncIterator[Page]:
         async for page in cluster.pages(CONFIG_MAPS, "n"):
             yield page
             told.informer.forget(bodies[2])

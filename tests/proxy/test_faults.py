@@ -361,44 +361,6 @@ async def test_requests_go_elsewhere_when_one_of_two_engines_ends(deploy: Deploy
     assert [a.text for a in answers if a.status != 200] == []
 
 
-async def test_an_engine_that_is_late_with_a_health_check_is_kept_and_with_several_ejected(deploy: Deploy) -> None:
-    proxy = await deploy(config={"timeouts": {"probeSeconds": 0.1, "probeIntervalSeconds": 0.05}})
-    [engine] = proxy.engines["decode"]
-    [(endpoint, prober)] = [known for known in proxy.members._known.values() if known[0].role == "decode"]
-    engine.late = True
-    await proxy.until(lambda: prober._late >= 1)
-    engine.late = False
-    assert endpoint.state.value == "up"
-    assert prober._silent == 0  # that is for requests of clients
-    await proxy.until(lambda: prober._late == 0)
-    assert (await proxy.post(chat(new_mark()))).status == 200
-    engine.late = True
-    await proxy.until(lambda: endpoint.state.value == "down")
-    engine.late = False
-    await proxy.until(lambda: endpoint.state.value == "up")
-
-
-async def test_an_engine_that_ends_is_ejected_and_taken_back(deploy: Deploy) -> None:
-    proxy = await deploy(decoders=2)
-    first, _ = proxy.engines["decode"]
-    await first.stop()
-    answers = await asyncio.gather(*(proxy.post(chat(new_mark())) for _ in range(20)))
-    assert {a.status for a in answers} == {200}
-    await proxy.until(lambda: [e.state.value for e in proxy.core.fleet.endpoints()].count("down") == 1)
-    await first.start()
-    await proxy.until(lambda: all(e.state.value == "up" for e in proxy.core.fleet.endpoints()))
-
-
-@pytest.mark.parametrize("role", ["prefill", "decode"])
-async def test_without_an_engine_of_a_role_the_proxy_is_not_ready(deploy: Deploy, role: str) -> None:
-    proxy = await deploy("E+P+D")
-    await proxy.engines[role][0].stop()
-    await proxy.until(lambda: not proxy.core.fleet.ready)
-    assert (await proxy.get("/health")).status == 503
-    answer = await proxy.post(chat(new_mark()))
-    assert (answer.status, "retry-after" in answer.headers) == (503, True)
-
-
 async def test_a_long_json_answer_that_breaks_is_cut_off(deploy: Deploy) -> None:
     """A megabyte is held, so the head is out when the engine dies: no end that looks like a whole answer."""
     proxy = await deploy()
@@ -427,28 +389,6 @@ async def test_without_an_encoder_text_is_served_and_media_are_not(deploy: Deplo
     await encoder.start()
     await proxy.until(lambda: all(revision.complete for revision in proxy.core.fleet.serving))
     assert mark in (await proxy.post(chat(mark, image(data_url(mark))))).text
-
-
-async def test_a_clients_bad_requests_eject_nothing(deploy: Deploy) -> None:
-    proxy = await deploy()
-    proxy.fault("decode", Mode.CLOSE, match=b"poison")
-    proxy.fault("decode", Mode.STATUS, 500, match=b"venom")
-    for word in ("poison", "venom") * 10:
-        assert (await proxy.post(chat(f"{new_mark()} {word}"))).status in (500, 502)
-        assert (await proxy.post(chat(new_mark()))).status == 200
-    assert not sum(proxy.core.metrics.ejections.values())
-
-
-async def test_another_model_is_not_used(deploy: Deploy) -> None:
-    proxy = await deploy(decoders=2, config={"servedNames": ["sim"]})
-    wrong, _ = proxy.engines["decode"]
-    await wrong.stop()
-    wrong.model = "other"
-    await proxy.until(lambda: any(e.state.value == "down" for e in proxy.core.fleet.endpoints()))
-    await wrong.start()
-    await proxy.until(lambda: any(e.state.value == "refused" for e in proxy.core.fleet.endpoints()))
-    assert b"serves other" in (await proxy.get("/health")).body
-    assert (await proxy.post(chat(new_mark()))).status == 200
 
 
 async def test_the_retry_budget_bounds_second_tries(deploy: Deploy) -> None:

@@ -26,6 +26,7 @@ from epd_proxy.request import renew_ids
 
 RESTART_SECONDS: Final = 1.0
 _SNAPSHOT_SECONDS: Final = 2.0
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ def _supervise(children: _Children, start: Callable[[int], None], workers: int) 
 
     for number in range(workers):
         start(number)
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in _ENDING:
         signal.signal(name, pass_on)
     worst = 0
     while children.processes:
@@ -85,7 +86,8 @@ def _supervise(children: _Children, start: Callable[[int], None], workers: int) 
             continue
         code = os.waitstatus_to_exitcode(status)
         if children.ending:
-            worst = max(worst, abs(code))
+            # One that had only begun to start ends by the signal itself, and as it was asked to.
+            worst = max(worst, 0 if -code in _ENDING else abs(code))
         elif code == 2:
             children.ending, worst = True, 2  # it can't start so; the others can't either
             for other in children.processes:
@@ -99,7 +101,7 @@ def _supervise(children: _Children, start: Callable[[int], None], workers: int) 
 
 
 def _work(options: Options, port: int, folder: Path, number: int) -> int:
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in _ENDING:
         signal.signal(name, signal.SIG_DFL)
     renew_ids()
     listener = bound(options.config.listen.host, port, shared=True)

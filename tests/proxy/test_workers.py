@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +105,34 @@ async def test_a_share_of_each_limit() -> None:
     whole, half = Core(config, bytes(32)), Core(config, bytes(32), share=2)
     assert half.budget.limit == whole.budget.limit // 2
     assert half.buffers.idle_limit == whole.buffers.idle_limit // 2
+
+
+BEGINNING = """
+import os, signal
+from epd_proxy import workers
+
+children = workers._Children({})
+
+def start(number):
+    pid = os.fork()
+    if not pid:
+        while True:
+            signal.pause()
+    children.processes[pid] = number
+
+def wait(really=os.wait):
+    workers.os.wait = really
+    os.kill(os.getpid(), signal.SIGTERM)
+    return really()
+
+workers.os.wait = wait
+raise SystemExit(workers._supervise(children, start, 2))
+"""
+"""Supervises workers that have no handlers yet, and is asked to end as soon as it can take it."""
+
+
+def test_workers_that_had_only_begun_to_start_have_not_failed() -> None:
+    assert subprocess.run([sys.executable, "-c", BEGINNING], timeout=30, check=False).returncode == 0
 
 
 def test_a_signal_ends_all(shared: Program) -> None:

@@ -45,6 +45,8 @@ class Prober:
         self._failures = 0
         # Of its own: a late check is no request without an answer, and an answer to a check none to a request.
         self._pool = EnginePool(endpoint.host, endpoint.port, endpoint.role, core.pool_times)
+        bootstrap = endpoint.bootstrap_port
+        self._bootstrap_pool = EnginePool(endpoint.host, bootstrap, "prefill bootstrap", core.pool_times)
         endpoint.pool.on_failure = self._request_failed
         self._task = core.loop.create_task(self._run())
 
@@ -52,6 +54,7 @@ class Prober:
         """Ask no more."""
         self._task.cancel()
         self._pool.close()
+        self._bootstrap_pool.close()
         self._endpoint.pool.on_failure = None
 
     async def _run(self) -> None:
@@ -88,6 +91,7 @@ class Prober:
     def sweep(self) -> None:
         """Take note of the answers since the last time. Called about once a second."""
         self._pool.sweep()
+        self._bootstrap_pool.sweep()
         if self._endpoint.pool.answered:
             self._endpoint.pool.answered = 0
             self._silent = 0
@@ -152,12 +156,10 @@ class Prober:
     async def _bootstrap(self) -> None:
         """Ask the bootstrap server of a Mooncake prefill for its engine ids."""
         endpoint = self._endpoint
-        pool = EnginePool(endpoint.host, endpoint.bootstrap_port, "prefill bootstrap", self._core.pool_times)
-        try:
-            said = json.loads((await ask(pool, (_get_line("/query", endpoint.host),), 5.0)).body)
-            endpoint.bootstrap_ids = {int(rank): str(entry["engine_id"]) for rank, entry in said.items()}
-        finally:
-            pool.close()
+        question = _get_line("/query", endpoint.host)
+        answer = await ask(self._bootstrap_pool, (question,), self._core.config.timeouts.probe_seconds)
+        said = json.loads(answer.body)
+        endpoint.bootstrap_ids = {int(rank): str(entry["engine_id"]) for rank, entry in said.items()}
 
     async def _json(self, path: str) -> dict[str, Any]:
         answer = await self._get(path)

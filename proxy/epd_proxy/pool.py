@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from epd_proxy.upstream import EngineConnection, EngineError, Pieces, Sink, Trouble
+from epd_proxy.gather import Gatherer
+from epd_proxy.upstream import EngineConnection, EngineError, Head, Pieces, Sink, Trouble
 
 
 @dataclass(slots=True)
@@ -31,6 +32,9 @@ class EnginePool:
         self.times = times
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
+        self.gatherer = Gatherer(self.loop)
+        self.heads: dict[bytes, Head] = {}
+        """Heads of whole answers on connections that stay open, with what they say."""
         self.busy: set[EngineConnection] = set()
         self.opened = 0
         self.in_flight = 0

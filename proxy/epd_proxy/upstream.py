@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httptools
 
 from epd_proxy import log
+from epd_proxy.gather import BULK, MOMENT
 from epd_proxy.heads import keep
 
 if TYPE_CHECKING:
@@ -51,10 +52,6 @@ class Head:
     length: int = -1
     chunked: bool = False
     retry_after: bytes = b""
-
-
-_KNOWN: Final[dict[bytes, Head]] = {}
-"""Heads of whole answers on connections that stay open, with what they say."""
 
 
 class Sink:
@@ -103,7 +100,10 @@ class EngineConnection(asyncio.Protocol):
         "_keep",
         "_parser",
         "_partial",
+        "_paused",
         "_pieces",
+        "_read_at",
+        "_resting",
         "_seconds",
         "deadline",
         "idle_since",
@@ -124,7 +124,8 @@ class EngineConnection(asyncio.Protocol):
         self.in_chunk = False
         self._parser = httptools.HttpResponseParser(self)
         self._head: Head | None = None
-        self._in_body = self._complete = self._extra = self._keep = False
+        self._in_body = self._complete = self._extra = self._keep = self._paused = self._resting = False
+        self._read_at = 0.0
         self._partial = b""
         self._pieces: Pieces = ()
         self._seconds = 0.0
@@ -156,13 +157,23 @@ class EngineConnection(asyncio.Protocol):
 
     def pause(self) -> None:
         """Read no more until `resume`: the client is slower than the engine."""
+        self._paused = True
         self.transport.pause_reading()
         self.deadline = float("inf")
 
     def resume(self, seconds: float) -> None:
         """Read on."""
-        self.transport.resume_reading()
+        self._paused = False
         self.extend(seconds)
+        if not self._resting:
+            self.transport.resume_reading()
+
+    def rested(self) -> None:
+        """Read on after a rest, unless the client is slow."""
+        self._resting = False
+        self._read_at = self.pool.now()
+        if not self._paused and self.transport and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def drop(self) -> None:
         """Close at once; what was still to be sent is not sent."""
@@ -196,12 +207,24 @@ class EngineConnection(asyncio.Protocol):
             self._parser.feed_data(data)
             if self._complete:
                 self._finish(sink)
+            elif len(data) < BULK:
+                self._pace()
             sink.on_body(data, self._complete)
         except httptools.HttpParserError as error:
             self._fail(Trouble.PROTOCOL, f"sent what is not HTTP: {error}")
         except Exception:
             log.exception("answer failed", role=self.pool.role)
             self._fail(Trouble.PROTOCOL, "sent what this proxy failed at")
+
+    def _pace(self) -> None:
+        """Rest where a stream comes in a burst."""
+        now = self.pool.now()
+        burst = now - self._read_at < MOMENT
+        self._read_at = now
+        if burst and not self._resting:
+            self._resting = True
+            self.transport.pause_reading()
+            self.pool.gatherer.rest(self)
 
     def _begin(self, sink: Sink, data: bytes) -> None:
         """Take bytes before the end of the head, or with it. Raises HttpParserError."""
@@ -214,7 +237,7 @@ class EngineConnection(asyncio.Protocol):
                 self._fail(Trouble.PROTOCOL, "sent a head that is too long")
             return
         self._partial = b""
-        known = _KNOWN.get(data[:end])
+        known = self.pool.heads.get(data[:end])
         whole = known is not None and len(data) == end + 4 + known.length
         if whole:
             self._head = known  # it came before, and the answer is in one piece: the parser need not see it
@@ -229,7 +252,7 @@ class EngineConnection(asyncio.Protocol):
         self._pieces = ()
         if self._complete:
             if not whole and self._keep and not self._extra and len(data) == end + 4 + head.length:
-                keep(_KNOWN, data[:end], head)
+                keep(self.pool.heads, data[:end], head)
             self._finish(sink)
         sink.on_answer(head, data[end + 4 :], self._complete)
 

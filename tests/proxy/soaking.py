@@ -58,6 +58,7 @@ class Soak:
     async def run(self, seconds: float) -> Counter[str]:
         """Run, and return how requests ended. Raises AssertionError for a wrong answer or a leak."""
         await self.proxy.start()
+        self.proxy.world.keep = False  # they are many
         try:
             tasks = len(asyncio.all_tasks())
             until = time.monotonic() + seconds

@@ -16,16 +16,29 @@ async def test_an_engine_that_is_late_with_a_health_check_is_kept_and_with_sever
     proxy = await deploy(config={"timeouts": {"probeSeconds": 0.1, "probeIntervalSeconds": 0.05}})
     [engine] = proxy.engines["decode"]
     [(endpoint, prober)] = [known for known in proxy.members._known.values() if known[0].role == "decode"]
-    engine.late = True
+    engine.unanswered.add("/health")
     await proxy.until(lambda: prober._late >= 1)
-    engine.late = False
+    engine.unanswered.clear()
     assert endpoint.state.value == "up"
     assert prober._silent == 0  # that is for requests of clients
     await proxy.until(lambda: prober._late == 0)
     assert (await proxy.post(chat(new_mark()))).status == 200
-    engine.late = True
+    engine.unanswered.add("/health")
     await proxy.until(lambda: endpoint.state.value == "down")
-    engine.late = False
+    engine.unanswered.clear()
+    await proxy.until(lambda: endpoint.state.value == "up")
+
+
+async def test_a_mooncake_prefill_whose_bootstrap_server_never_answers_is_asked_again(deploy: Deploy) -> None:
+    proxy = await deploy("E+P+D", kv="MooncakeConnector", config={"timeouts": {"probeSeconds": 0.1}})
+    [engine] = proxy.engines["prefill"]
+    [endpoint] = [e for e in proxy.core.fleet.endpoints() if e.role == "prefill"]
+    await engine.stop()
+    await proxy.until(lambda: endpoint.state.value == "down")
+    engine.unanswered.add("/query")
+    await engine.start()
+    await proxy.until(lambda: "bootstrap engine did not answer" in endpoint.reason)
+    engine.unanswered.clear()
     await proxy.until(lambda: endpoint.state.value == "up")
 
 

@@ -90,8 +90,8 @@ class Engine:
         self.number = number
         self.port = 0
         self.healthy = True
-        self.late = False
-        """It does not answer health checks."""
+        self.unanswered: set[str] = set()
+        """Paths that get no answer, of those that a proxy asks for itself."""
         self.model = MODEL
         self.connections: set[Connection] = set()
         self._server: asyncio.AbstractServer | None = None
@@ -123,9 +123,10 @@ class Engine:
     def _handle(self, exchange: Exchange) -> None:
         path = exchange.path.partition("?")[0]
         world = self.world
+        if path in self.unanswered:
+            return
         if path == "/health":
-            if not self.late:
-                exchange.answer(200 if self.healthy else 503, b"", kind="")
+            exchange.answer(200 if self.healthy else 503, b"", kind="")
         elif path == "/query":  # Mooncake's bootstrap server, which has a port of its own
             exchange.answer(200, b'{"0": {"engine_id": "engine-0"}, "1": {"engine_id": "engine-1"}}')
         elif path == "/version":

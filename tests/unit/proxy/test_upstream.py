@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from epd_proxy.gather import BULK, MOMENT, PAUSE
 from epd_proxy.pool import EnginePool, PoolTimes
 from epd_proxy.upstream import EngineConnection, EngineError, Head, Sink
 
@@ -18,6 +19,16 @@ class Transport(asyncio.Transport):
     """Takes what is written."""
 
     closed = False
+    _reading = True
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Say nothing."""
@@ -121,3 +132,65 @@ async def test_an_engine_that_speaks_no_http_fails_the_request() -> None:
     sink = Engine().answer(b"SSH-2.0-x\r\n\r\n")
     assert sink.failure is not None
     assert "not HTTP" in str(sink.failure)
+
+
+class TestBursts:
+    """A stream whose bytes keep coming is read in handfuls."""
+
+    CHUNK = b"5\r\nhello\r\n"
+
+    def begin(self, engine: Engine, reads: int) -> Answer:
+        return engine.answer(OK + b"transfer-encoding: chunked\r\n\r\n", *[self.CHUNK] * reads)
+
+    async def test_a_burst_rests_until_the_next_tick(self) -> None:
+        engine = Engine()
+        sink = self.begin(engine, 1)
+        assert engine.transport.is_reading()
+        engine.connection.data_received(self.CHUNK)
+        assert not engine.transport.is_reading()
+        await asyncio.sleep(PAUSE * 5)
+        assert engine.transport.is_reading()
+        assert sink.body == self.CHUNK * 2
+
+    async def test_a_stream_at_a_models_pace_never_rests(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = Engine()
+        now = 0.0
+        monkeypatch.setattr(engine.pool, "now", lambda: now)
+        self.begin(engine, 0)
+        for _ in range(10):
+            now += MOMENT * 1.01
+            engine.connection.data_received(self.CHUNK)
+            assert engine.transport.is_reading()
+
+    async def test_a_large_body_never_rests(self) -> None:
+        engine = Engine()
+        engine.answer(OK + b"content-length: %d\r\n\r\n" % (BULK * 20))
+        for _ in range(10):
+            engine.connection.data_received(bytes(BULK))
+            assert engine.transport.is_reading()
+
+    async def test_a_rest_does_not_end_what_a_slow_client_began(self) -> None:
+        engine = Engine()
+        self.begin(engine, 2)
+        engine.connection.pause()
+        await asyncio.sleep(PAUSE * 5)
+        assert not engine.transport.is_reading()
+        engine.connection.resume(10)
+        assert engine.transport.is_reading()
+
+    async def test_a_client_that_catches_up_does_not_end_the_rest(self) -> None:
+        engine = Engine()
+        self.begin(engine, 2)
+        engine.connection.pause()
+        engine.connection.resume(10)
+        assert not engine.transport.is_reading()
+        await asyncio.sleep(PAUSE * 5)
+        assert engine.transport.is_reading()
+
+    async def test_a_connection_may_close_while_it_rests(self) -> None:
+        engine = Engine()
+        sink = self.begin(engine, 2)
+        engine.connection.connection_lost(None)
+        await asyncio.sleep(PAUSE * 5)
+        assert not engine.transport.is_reading()
+        assert sink.failure is not None

@@ -137,7 +137,7 @@ class _Decider:
                 continue
             child = self.seen.children.get(piece.key)
             form = self._form(piece, revision, child, now, counts)
-            if child is None and piece.kind == "Deployment" and (held or self._is_to_come(form)):
+            if child is None and self._is_to_come(piece, form, held=held):
                 continue
             if child is not None and (stranger := self._stranger(child)):
                 self._problem = self._problem or stranger
@@ -160,10 +160,17 @@ class _Decider:
             return Form(traffic=now.traffic[revision])
         return Form(counts.get(piece.component) if piece.kind in SCALED else None)
 
-    @staticmethod
-    def _is_to_come(form: Form) -> bool:
-        """Whether a Deployment that is not there has no instances yet, or no more."""
-        return form.replicas == 0 and form.desired != 0
+    def _is_to_come(self, piece: Piece, form: Form, *, held: bool) -> bool:
+        """Whether what is not there is not made yet.
+
+        A Deployment has no instances yet, or no more. A PodDisruptionBudget protects who serves, and so has to wait for
+        the first instance: where a role never gets ready it would only hold up drains. Until then it would also cost
+        the cluster dearly, whose disruption controller compares each change of a pod with every budget of its namespace.
+        """
+        if piece.kind == "PodDisruptionBudget":
+            child = self.seen.children.get(("Deployment", piece.name))
+            return child is None or child.workload is None or not child.workload.ready
+        return piece.kind == "Deployment" and (held or (form.replicas == 0 and form.desired != 0))
 
     def _repaired(self, piece: Piece, revision: str, child: Child | None, form: Form) -> Iterator[Action]:
         scaled = child is None or child.workload is None or form.replicas in (None, child.workload.wanted)

@@ -1,6 +1,7 @@
 """What is written, given what is there: everything once, nothing twice, and never a revision with a role missing."""
 
 import copy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -45,7 +46,21 @@ def test_everything_is_made_once_in_an_order_that_starts_no_pod_too_early() -> N
     assert all(text.startswith("apply Deployment") for text in written[first:])
     assert small.step() == []
     small.make_ready()
+    assert {text.split()[1] for text in small.step()} == {"PodDisruptionBudget"}
     assert small.step() == []
+
+
+def test_a_budget_waits_for_the_first_instance_of_its_own_workload_and_then_stays() -> None:
+    small = Small(instance())
+    small.step()
+    small.make_ready(["decode"])
+    [name] = [name for name in small.names("Deployment") if "decode" in name]
+    assert small.step() == [f"apply PodDisruptionBudget {name}"]
+    fallen = small.children["Deployment", name]
+    assert fallen.workload is not None
+    fallen.workload = replace(fallen.workload, ready=0)
+    assert small.step() == []
+    assert small.names("PodDisruptionBudget") == [name]
 
 
 def test_a_try_that_was_cut_off_does_not_make_the_secrets_again() -> None:
@@ -121,7 +136,7 @@ def test_revisions_change_in_the_planners_steps() -> None:
         "v-proxy": 2
     }
     small.make_ready(["encode"])
-    assert small.step() == []
+    assert small.step() == [f"apply PodDisruptionBudget v-encode-{new}"]
     small.make_ready()
     assert f"apply Service v-decode-{new}" in small.step()
     assert traffic(small, new)
@@ -195,7 +210,7 @@ def test_blue_green_moves_traffic_once_all_of_the_new_is_ready() -> None:
         f"v-decode-{name}": 2 for name in (old, new)
     } | {"v-proxy": 2}
     small.make_ready(["encode"])
-    assert small.step() == []
+    assert small.step() == [f"apply PodDisruptionBudget v-encode-{new}"]
     assert (traffic(small, old), traffic(small, new)) == (True, False)
     small.make_ready()
     small.step()

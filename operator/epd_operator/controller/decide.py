@@ -1,7 +1,7 @@
 """What to write, given what is there. Pure: the same observation gives the same decision."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from epd_operator.api import names
@@ -164,8 +164,8 @@ class _Decider:
         """Whether what is not there is not made yet.
 
         A Deployment has no instances yet, or no more. A PodDisruptionBudget protects who serves, and so has to wait for
-        the first instance: where a role never gets ready it would only hold up drains. Until then it would also cost
-        the cluster dearly, whose disruption controller compares each change of a pod with every budget of its namespace.
+        the first instance: where a role never gets ready it would only hold up drains. And while many objects start it
+        is dear: the disruption controller compares each change of a pod with every budget of the namespace.
         """
         if piece.kind == "PodDisruptionBudget":
             child = self.seen.children.get(("Deployment", piece.name))
@@ -174,14 +174,28 @@ class _Decider:
 
     def _repaired(self, piece: Piece, revision: str, child: Child | None, form: Form) -> Iterator[Action]:
         scaled = child is None or child.workload is None or form.replicas in (None, child.workload.wanted)
-        digest = form.digest(piece.digest)
-        if child is not None and child.right_as == digest and scaled:
-            return
-        body = self._finished(self._content(revision)[piece.key], form, child)
-        if child is not None and scaled and child.body is not None and as_wanted(child.body, body, FIELD_MANAGER):
-            yield Confirm(child, digest)
-        else:
-            yield Apply(CHILDREN[piece.kind], body, digest, child)
+        engines = piece.kind == "Deployment" and piece.revision is not None
+        first = replace(form, first=engines)
+        if child is None:
+            form = first if self._is_first() else form
+        elif scaled:  # as it was first made it stays until something has to be written
+            for each in {form: None, first: None}:
+                digest = each.digest(piece.digest)
+                if child.right_as == digest:
+                    return
+                live = child.body
+                if live is not None and as_wanted(live, self._wanted(piece, revision, child, each), FIELD_MANAGER):
+                    yield Confirm(child, digest)
+                    return
+        wanted = self._wanted(piece, revision, child, form)
+        yield Apply(CHILDREN[piece.kind], wanted, form.digest(piece.digest), child)
+
+    def _wanted(self, piece: Piece, revision: str, child: Child | None, form: Form) -> Object:
+        return self._finished(self._content(revision)[piece.key], form, child)
+
+    def _is_first(self) -> bool:
+        """Whether the target is the first revision that was ever accepted, as far as is known."""
+        return {kept.revision for kept in self.seen.renderings} <= {self._target.revision}
 
     def _finished(self, body: Object, form: Form, child: Child | None) -> Object:
         """The rendered object with owner and form. A role that the spec lacks keeps the replicas it has."""

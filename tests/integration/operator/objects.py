@@ -35,6 +35,8 @@ def bare(body: Object) -> Object:
     if not annotations:
         metadata.pop("annotations", None)
     body.pop("status", None)
+    if body["kind"] == "Deployment":
+        body["spec"].pop("minReadySeconds", None)  # not before an instance replaces another
     if body["kind"] == "Service":
         for field in ("clusterIP", "clusterIPs"):
             if body["spec"].get(field) not in ("None", ["None"]):

@@ -15,6 +15,7 @@ from epd_operator.controller.kinds import CHILDREN
 from epd_operator.controller.preflight import ClusterFacts
 from epd_operator.controller.scaling import keep_scale
 from epd_operator.controller.traffic import NEVER, traffic_of
+from epd_operator.engine.drain import ROUTING
 from tests.unit.controller.seen import Small, instance
 
 LONGER = {"engine": {"version": "0.33.0", "args": ["--max-model-len=4096"]}}
@@ -63,6 +64,34 @@ def test_a_budget_waits_for_the_first_instance_of_its_own_workload_and_then_stay
     assert small.names("PodDisruptionBudget") == [name]
 
 
+def waits(small: Small) -> dict[str, int]:
+    """For how long instances have to be ready, by Deployment of a role."""
+    return {
+        name: body["spec"].get("minReadySeconds", 0)
+        for (kind, name), body in small.bodies.items()
+        if kind == "Deployment" and (kind, name) in small.children and name != "v-proxy"
+    }
+
+
+def test_the_first_instances_of_an_object_follow_nobody_and_so_do_not_wait() -> None:
+    small = settled()
+    encode, decode = (f"v-{role}-{revision(small)}" for role in ("encode", "decode"))
+    assert waits(small) == {encode: 0, decode: 0}
+    restarted(small)
+    assert small.step() == []
+    assert waits(small) == {encode: 0, decode: 0}
+    changed(small, encode={"replicas": 1, "env": [{"name": "A", "value": "1"}]})
+    small.settle()
+    assert waits(small) == {encode: ROUTING, decode: 0}  # there instances replace others
+    restarted(small)
+    assert small.step() == []
+    changed(small, **LONGER)
+    small.step()
+    new = revision(small)
+    small.settle()
+    assert waits(small) == {f"v-{role}-{new}": ROUTING for role in ("encode", "decode")}
+
+
 def test_a_try_that_was_cut_off_does_not_make_the_secrets_again() -> None:
     small = Small(instance())
     for action in small.decide().actions[:4]:  # the rendering, both Secrets, and one child
@@ -70,12 +99,17 @@ def test_a_try_that_was_cut_off_does_not_make_the_secrets_again() -> None:
     assert [text for text in small.step() if "secret" in text] == []
 
 
-def test_a_restart_writes_nothing() -> None:
-    small = settled()
+def restarted(small: Small) -> None:
+    """A new process has seen nothing to be right yet."""
     for key, child in list(small.children.items()):
         workload = child.workload
         small.children[key] = keep_child(CHILDREN[key[0]], small.bodies[key], None)
         small.children[key].workload = workload
+
+
+def test_a_restart_writes_nothing() -> None:
+    small = settled()
+    restarted(small)
     assert small.step() == []
     assert all(child.right_as for child in small.children.values())
 

@@ -5,7 +5,7 @@ import pytest
 from epd_operator.controller.form import Form
 from epd_operator.controller.traffic import NEVER, Traffic
 
-DEPLOYMENT = {"kind": "Deployment", "metadata": {"labels": {}}, "spec": {"paused": True}}
+DEPLOYMENT = {"kind": "Deployment", "metadata": {"labels": {}}, "spec": {"paused": True, "minReadySeconds": 10}}
 
 
 def test_a_form_changes_what_it_says_and_nothing_else() -> None:
@@ -15,9 +15,10 @@ def test_a_form_changes_what_it_says_and_nothing_else() -> None:
     assert done == {
         "kind": "Deployment",
         "metadata": {"labels": {}, "annotations": {"epd.dev/desired-replicas": "3"}},
-        "spec": {"replicas": 2},
+        "spec": {"minReadySeconds": 10, "replicas": 2},
     }
-    assert DEPLOYMENT["spec"] == {"paused": True}
+    assert Form(first=True).on(DEPLOYMENT)["spec"] == {"paused": True}
+    assert DEPLOYMENT["spec"] == {"paused": True, "minReadySeconds": 10}
 
 
 def test_each_form_has_its_digest_but_for_replicas() -> None:
@@ -28,6 +29,8 @@ def test_each_form_has_its_digest_but_for_replicas() -> None:
         Form(traffic=NEVER),
         Form(traffic=Traffic(open=False, ended="2026-01-01T00:00:00Z")),
         Form(begins=True),
+        Form(first=True),
+        Form(begins=True, first=True),
     ]
     assert len({form.digest("d") for form in forms}) == len(forms)
     assert Form().digest("d") == "d"

@@ -74,6 +74,68 @@ async def test_a_key_is_never_worked_on_twice_at_once_and_nothing_is_lost() -> N
     assert count == 3
 
 
+async def test_what_runs_goes_ahead_of_what_begins_but_for_every_fourth_turn() -> None:
+    done: list[str] = []
+
+    async def work(key: Key) -> None:
+        done.append(key[1])
+
+    queue = WorkQueue(work, workers=1)
+    old = [("n", f"old-{number}") for number in range(12)]
+    for key in old:
+        queue.add(key)
+    async with running(queue):
+        await until(lambda: queue.idle)
+        done.clear()
+        for number in range(12):  # without a pause between them: the worker does not come to its turn
+            queue.add(("n", f"new-{number}"))
+        for key in old:
+            queue.add(key)
+        await until(lambda: queue.idle)
+    assert len(done) == len(set(done)) == 24
+    assert [int(name.partition("-")[2]) for name in done if name.startswith("new")] == list(range(12))
+    before_the_last_old = done[: max(index for index, name in enumerate(done) if name.startswith("old"))]
+    assert sum(name.startswith("new") for name in before_the_last_old) in (3, 4)
+
+
+async def test_a_key_that_was_dropped_is_new_again() -> None:
+    done: list[str] = []
+
+    async def work(key: Key) -> None:
+        done.append(key[1])
+
+    queue = WorkQueue(work, workers=1)
+    queue.add(A)
+    async with running(queue):
+        await until(lambda: queue.idle)
+        queue.drop(A)
+        done.clear()
+        queue.add(B)
+        queue.add(A)
+        await until(lambda: queue.idle)
+    assert done == ["b", "a"]
+
+
+async def test_what_is_due_later_is_not_held_up_by_work_that_goes_on() -> None:
+    gate = asyncio.Event()
+    done: list[Key] = []
+
+    async def work(key: Key) -> None:
+        done.append(key)
+        if key == A:
+            await gate.wait()
+
+    queue = WorkQueue(work, workers=2)
+    queue.add(A)
+    async with running(queue):
+        await until(lambda: done == [A])
+        queue.add(A)
+        queue.add(B, 0.01)
+        await until(lambda: done == [A, B])
+        gate.set()
+        await until(lambda: done == [A, B, A])
+
+
 async def test_the_earliest_wish_counts() -> None:
     done: list[Key] = []
 

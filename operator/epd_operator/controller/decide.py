@@ -179,7 +179,7 @@ class _Decider:
         if child is None:
             form = first if self._is_first() else form
         elif scaled:  # as it was first made it stays until something has to be written
-            for each in {form: None, first: None}:
+            for each in dict.fromkeys((form, first)):
                 digest = each.digest(piece.digest)
                 if child.right_as == digest:
                     return

@@ -19,6 +19,7 @@ from epd_operator.controller.settings import Settings
 
 LOOK_SECONDS = 0.1
 LIMIT_SECONDS = 90.0
+SOON_SECONDS = 3.0
 
 
 @contextlib.asynccontextmanager
@@ -119,6 +120,11 @@ class Inside:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def rests(self) -> bool:
+        """Whether nothing is being done, and nothing will be soon: news are waited for a moment, since more may come."""
+        queue = self.operator.queue
+        return queue.idle and all(due - queue.clock() > SOON_SECONDS for due in queue._due.values())
 
     async def _tell(self) -> None:
         """In the place of Kopf's watch."""

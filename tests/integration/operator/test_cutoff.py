@@ -104,7 +104,7 @@ class Lane:
         async with Inside(cluster, self.namespace, self.name) as inside:
 
             async def over() -> bool:
-                return cluster.happened.is_set() or (inside.operator.queue.idle and await self.ready())
+                return cluster.happened.is_set() or (inside.rests() and await self.ready())
 
             await until(f"{self.name} is ready, or cut off after {after}", over)
         return None if cluster.happened.is_set() else cluster.count

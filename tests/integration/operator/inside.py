@@ -122,7 +122,7 @@ class Inside:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def rests(self) -> bool:
-        """Whether nothing is being done, and nothing will be soon: news are waited for a moment, since more may come."""
+        """Whether nothing is being done, and nothing will be soon: after news the operator waits a moment for more."""
         queue = self.operator.queue
         return queue.idle and all(due - queue.clock() > SOON_SECONDS for due in queue._due.values())
 

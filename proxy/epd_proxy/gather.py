@@ -1,7 +1,7 @@
 """Answers that come in bursts are read in handfuls.
 
 An engine that hands out many chunks at once (a stall that ends, a step of many tokens, a tiny model) would wake the
-proxy and its client for each. A connection that brought bytes twice within moments is therefore not read for one
+proxy and its client for each. A stream that brought bytes twice within moments is therefore not read for one
 millisecond, and what has come by then is passed on in one piece: what a network card does to interrupts.
 """
 

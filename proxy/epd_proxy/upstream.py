@@ -207,7 +207,7 @@ class EngineConnection(asyncio.Protocol):
             self._parser.feed_data(data)
             if self._complete:
                 self._finish(sink)
-            elif len(data) < BULK:
+            elif len(data) < BULK and self._head and self._head.chunked:
                 self._pace()
             sink.on_body(data, self._complete)
         except httptools.HttpParserError as error:

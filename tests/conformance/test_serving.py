@@ -153,7 +153,8 @@ def test_what_the_proxy_makes_of_it(topology: str, name: str, request: pytest.Fi
     run: LocalRun = request.getfixturevalue(topology)
     status, path, body = shapes.THROUGH[name]
     reply = shapes.Engines({"proxy": run.wait_until_served()}, MODEL, "").ask("proxy", path, {"model": MODEL} | body)
-    assert (reply.status, reply.kind) == (status, "text/event-stream" if body.get("stream") else "application/json")
+    kind = "text/event-stream" if body.get("stream") else "application/json"
+    assert (reply.status, reply.kind) == (status, kind), reply.body
     if status != 200:
         assert {"message", "type", "code"} <= reply.json["error"].keys()
         assert reply.json["error"]["code"] == status

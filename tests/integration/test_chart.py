@@ -169,10 +169,13 @@ def exercise(kubectl: Kubectl, namespace: str) -> None:
     eventually("the encoder's scale is there", lambda: kubectl.items("get", "epdrolescale", *where), seconds=60)
     eventually("the proxy is there", lambda: kubectl.exists("deployment/vision-proxy", *where), seconds=60)
     eventually("a status is written", lambda: epd.status().get("conditions"), seconds=60)
-    # Without scale, pruner and classes; and a second revision, whose predecessor is forgotten when it is through.
-    second = vision(operatorClass="chart", model={"id": "Qwen/Qwen3-VL-4B-Instruct"}, rollout={"historyLimit": 0})
-    epd.apply(second)
-    epd.wait("Ready")
+    # Without scale, pruner and classes; and a second revision, whose predecessor is forgotten when it is through. The
+    # first never was ready, and so has no budgets to remove; the second has.
+    quick: Object = {"drainTimeoutSeconds": 1}
+    for model in ("Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-2B-Instruct"):
+        later = {"model": {"id": model}, "encode": quick, "decode": quick, "rollout": {"historyLimit": 0}}
+        epd.apply(vision(operatorClass="chart", **later))
+        epd.wait("Ready")
     eventually("the scale is gone", lambda: not kubectl.items("get", "epdrolescale", *where), seconds=60)
     eventually("the pruner is gone", lambda: not kubectl.items("get", "cronjob", *where), seconds=60)
     eventually(

@@ -162,11 +162,18 @@ class TestBursts:
             engine.connection.data_received(self.CHUNK)
             assert engine.transport.is_reading()
 
-    async def test_a_large_body_never_rests(self) -> None:
+    async def test_an_answer_that_is_no_stream_never_rests(self) -> None:
         engine = Engine()
-        engine.answer(OK + b"content-length: %d\r\n\r\n" % (BULK * 20))
+        engine.answer(OK + b"content-length: 1000\r\n\r\n")
         for _ in range(10):
-            engine.connection.data_received(bytes(BULK))
+            engine.connection.data_received(b"hello")
+            assert engine.transport.is_reading()
+
+    async def test_large_chunks_never_rest(self) -> None:
+        engine = Engine()
+        self.begin(engine, 0)
+        for _ in range(10):
+            engine.connection.data_received(b"%x\r\n" % BULK + bytes(BULK) + b"\r\n")
             assert engine.transport.is_reading()
 
     async def test_a_rest_does_not_end_what_a_slow_client_began(self) -> None:

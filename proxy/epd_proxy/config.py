@@ -121,7 +121,7 @@ class Timeouts(_Section):
     engine_keep_alive_seconds: Seconds = Field(
         default=5.0, description="The engines' own keep-alive; pooled connections are closed after half of it."
     )
-    probe_seconds: Seconds = Field(default=2.0, description="One health check of an engine.")
+    probe_seconds: Seconds = Field(default=5.0, description="One health check of an engine.")
     probe_interval_seconds: Seconds = Field(default=5.0, description="Between two health checks of an engine.")
 
 

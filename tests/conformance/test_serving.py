@@ -24,6 +24,7 @@ from tests.conformance import engine_sim as engine_sims
 from tests.conformance import shapes
 from tests.conformance.conftest import missing
 from tests.conformance.serving import EXAMPLES, MODEL, PICTURES, QUESTIONS, Reference, example, served
+from tests.integration.eventually import eventually
 
 pytestmark = pytest.mark.conformance
 SENT = "epd_proxy_upstream_request_bytes_total"
@@ -152,7 +153,10 @@ def test_what_the_proxy_makes_of_it(topology: str, name: str, request: pytest.Fi
     """Refusals keep vLLM's status and shape; APIs beside chat are answered by vLLM, media in them too."""
     run: LocalRun = request.getfixturevalue(topology)
     status, path, body = shapes.THROUGH[name]
-    reply = shapes.Engines({"proxy": run.wait_until_served()}, MODEL, "").ask("proxy", path, {"model": MODEL} | body)
+    proxy = shapes.Engines({"proxy": run.wait_until_served()}, MODEL, "")
+    # Beside a vLLM that starts, on few cores, engines may have been late with their health checks.
+    eventually("the proxy has engines", lambda: proxy.ask("proxy", "/health").status == 200, seconds=60)
+    reply = proxy.ask("proxy", path, {"model": MODEL} | body)
     kind = "text/event-stream" if body.get("stream") else "application/json"
     assert (reply.status, reply.kind) == (status, kind), reply.body
     if status != 200:

@@ -171,9 +171,9 @@ def exercise(kubectl: Kubectl, namespace: str) -> None:
     eventually("a status is written", lambda: epd.status().get("conditions"), seconds=60)
     # Without scale, pruner and classes; and a second revision, whose predecessor is forgotten when it is through. The
     # first never was ready, and so has no budgets to remove; the second has.
-    quick: Object = {"drainTimeoutSeconds": 1}
     for model in ("Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-2B-Instruct"):
-        later = {"model": {"id": model}, "encode": quick, "decode": quick, "rollout": {"historyLimit": 0}}
+        later: Object = {"model": {"id": model}, "rollout": {"historyLimit": 0}}
+        later |= {role: {"drainTimeoutSeconds": 1} for role in ("encode", "decode")}
         epd.apply(vision(operatorClass="chart", **later))
         epd.wait("Ready")
     eventually("the scale is gone", lambda: not kubectl.items("get", "epdrolescale", *where), seconds=60)

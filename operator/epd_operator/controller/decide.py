@@ -41,6 +41,8 @@ class Decision:
     held: bool = False
     """Preflight keeps workloads from being made: all of them, or those of a new revision."""
     problem: Problem | None = None
+    postponed: bool = False
+    """Something is left for a calmer moment."""
 
 
 def decide(seen: Observed, verdict: Acceptance, target: Target | None) -> Decision:
@@ -59,6 +61,7 @@ class _Decider:
         self._rollout: Mapping[str, Any] = self._accepted_spec().get("rollout") or {}
         self._contents: dict[str, Mapping[tuple[str, str], Object]] = {}
         self._problem: Problem | None = None
+        self._postponed = False
 
     def decide(self) -> Decision:
         counts = self._counts()
@@ -77,7 +80,7 @@ class _Decider:
             *self._history(),
         )
         held = held and (now.rolling or not self._workloads_exist())
-        return Decision(actions, counts, devices, now, held, self._problem)
+        return Decision(actions, counts, devices, now, held, self._problem, self._postponed)
 
     def _counts(self) -> dict[str, int]:
         live = self.seen.live(self._target.revision)
@@ -164,12 +167,14 @@ class _Decider:
         """Whether what is not there is not made yet.
 
         A Deployment has no instances yet, or no more. A PodDisruptionBudget protects who serves, and so has to wait for
-        the first instance: where a role never gets ready it would only hold up drains. And while many objects start it
-        is dear: the disruption controller compares each change of a pod with every budget of the namespace.
+        the first instance: where a role never gets ready it would only hold up drains. It also waits while many objects
+        begin: the disruption controller compares each change of a pod with every budget of the namespace.
         """
         if piece.kind == "PodDisruptionBudget":
             child = self.seen.children.get(("Deployment", piece.name))
-            return child is None or child.workload is None or not child.workload.ready
+            serves = child is not None and child.workload is not None and child.workload.ready > 0
+            self._postponed = self._postponed or (serves and not self.seen.calm)
+            return not serves or not self.seen.calm
         return piece.kind == "Deployment" and (held or (form.replicas == 0 and form.desired != 0))
 
     def _repaired(self, piece: Piece, revision: str, child: Child | None, form: Form) -> Iterator[Action]:

@@ -31,6 +31,8 @@ class Observed:
     facts: ClusterFacts
     now: str
     """RFC 3339."""
+    calm: bool = True
+    """No other object waits to be begun."""
 
     @property
     def uid(self) -> str:

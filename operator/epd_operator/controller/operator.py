@@ -40,12 +40,17 @@ class Operator:
             settings=settings.plan,
             operator_class=settings.operator_class,
             identity=settings.identity,
+            calm=lambda: not self.queue.beginning,
         )
 
     async def _work(self, key: tuple[str, str]) -> float | None:
         again = await self.reconciler(key)
         if self.world.instance(key) is None:
             self.queue.drop(key)
+        if self.reconciler.postponed and not self.queue.beginning:
+            for postponed in self.reconciler.postponed:
+                self.queue.add(postponed)
+            self.reconciler.postponed.clear()
         return again
 
     async def work(self) -> None:

@@ -83,6 +83,12 @@ class WorkQueue:
         return max((now - due for due in self._due.values()), default=0.0) if self._due else 0.0
 
     @property
+    def beginning(self) -> bool:
+        """Whether what is new is due."""
+        now = self.clock()
+        return any(due <= now and key not in self._begun for key, due in self._due.items())
+
+    @property
     def idle(self) -> bool:
         """Nothing is being worked on, and nothing is due."""
         return not self._running and self.depth == 0

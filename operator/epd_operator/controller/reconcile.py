@@ -66,7 +66,9 @@ class Reconciler:
         identity: str = "epd-operator",
         executor: Executor | None = None,
         now: Callable[[], str] | None = None,
+        calm: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`calm`: whether no object waits to be begun."""
         self._cluster = cluster
         self._world = world
         self._settings = settings
@@ -74,7 +76,10 @@ class Reconciler:
         self._identity = identity
         self._executor = executor or Executor(cluster, world)
         self._now = now or (lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        self._calm = calm
         self._memories: dict[Key, _Memory] = {}
+        self.postponed: set[Key] = set()
+        """Objects for which something is left for a calmer moment."""
 
     async def __call__(self, key: Key) -> float | None:
         """Reconcile one object. Returns when to do it again, in seconds. Raises ClusterError for what passes."""
@@ -102,6 +107,8 @@ class Reconciler:
         await self._look_up(key, memory)
         seen = self._observe(key, body, memory)
         decision = decide(seen, memory.verdict, memory.target)
+        if decision.postponed:
+            self.postponed.add(key)
         wrote, kept, problem = await self._executor.execute(decision.actions, lambda: self._lives(key, memory.uid))
         if kept is not None and memory.target is not None:
             memory.verdict = Acceptance(memory.verdict.findings, kept)
@@ -173,6 +180,7 @@ class Reconciler:
             pods=self._world.pods_of(key),
             facts=facts,
             now=self._now(),
+            calm=self._calm(),
         )
 
     async def _look_up(self, key: Key, memory: _Memory) -> None:

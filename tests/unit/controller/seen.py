@@ -60,6 +60,7 @@ class Small:
         self.facts = ClusterFacts((NODE,), {})
         self.log: list[str] = []
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.calm = True
 
     def verdict(self) -> Acceptance:
         return accept(self.body, self.renderings, DEFAULT_SETTINGS)
@@ -73,6 +74,7 @@ class Small:
             tuple(self.pods),
             self.facts,
             self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            self.calm,
         )
 
     def target(self, verdict: Acceptance) -> Target | None:

@@ -64,6 +64,19 @@ def test_a_budget_waits_for_the_first_instance_of_its_own_workload_and_then_stay
     assert small.names("PodDisruptionBudget") == [name]
 
 
+def test_budgets_wait_while_others_begin() -> None:
+    small = Small(instance())
+    small.calm = False
+    small.step()
+    assert not small.decide().postponed
+    small.make_ready(["decode"])
+    assert small.step() == []
+    assert small.decide().postponed
+    small.calm = True
+    assert [text.split()[1] for text in small.step()] == ["PodDisruptionBudget"]
+    assert not small.decide().postponed
+
+
 def waits(small: Small) -> dict[str, int]:
     """For how long instances have to be ready, by Deployment of a role."""
     return {

@@ -98,6 +98,25 @@ async def test_what_runs_goes_ahead_of_what_begins_but_for_every_fourth_turn() -
     assert sum(name.startswith("new") for name in before_the_last_old) in (3, 4)
 
 
+async def test_it_is_beginning_while_what_is_new_is_due() -> None:
+    seen: list[bool] = []
+
+    async def work(key: Key) -> None:
+        seen.append(queue.beginning)
+
+    queue = WorkQueue(work, workers=1)
+    seen.append(queue.beginning)
+    queue.add(A)
+    queue.add(B)
+    seen.append(queue.beginning)
+    async with running(queue):
+        await until(lambda: queue.idle)
+        queue.add(A)
+        queue.add(("n", "later"), 60)
+        await until(lambda: len(seen) == 5)
+    assert seen == [False, True, True, False, False]
+
+
 async def test_a_key_that_was_dropped_is_new_again() -> None:
     done: list[str] = []
 

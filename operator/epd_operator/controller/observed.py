@@ -32,7 +32,7 @@ class Observed:
     now: str
     """RFC 3339."""
     calm: bool = True
-    """No other object waits to be begun."""
+    """No object waits to be begun, and none of their Deployments for its controller."""
 
     @property
     def uid(self) -> str:

@@ -40,18 +40,22 @@ class Operator:
             settings=settings.plan,
             operator_class=settings.operator_class,
             identity=settings.identity,
-            calm=lambda: not self.queue.beginning,
+            calm=self._calm,
         )
 
     async def _work(self, key: tuple[str, str]) -> float | None:
         again = await self.reconciler(key)
         if self.world.instance(key) is None:
             self.queue.drop(key)
-        if self.reconciler.postponed and not self.queue.beginning:
+        if self.reconciler.postponed and self._calm():
             for postponed in self.reconciler.postponed:
                 self.queue.add(postponed)
             self.reconciler.postponed.clear()
         return again
+
+    def _calm(self) -> bool:
+        """Whether all objects have begun, and their Deployments too."""
+        return not self.queue.beginning and not self.world.unbegun
 
     async def work(self) -> None:
         """Reconcile for ever, once the children are known."""

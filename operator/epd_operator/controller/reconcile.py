@@ -68,7 +68,7 @@ class Reconciler:
         now: Callable[[], str] | None = None,
         calm: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`calm`: whether no object waits to be begun."""
+        """`calm`: whether no object waits to be begun, and none of their Deployments for its controller."""
         self._cluster = cluster
         self._world = world
         self._settings = settings

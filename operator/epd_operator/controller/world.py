@@ -46,6 +46,8 @@ class World:
         self._writing = False
         self._namespaces = tuple(namespaces)
         self._children: dict[Key, dict[Key, Child]] = {}
+        self.unbegun: set[Key] = set()
+        """Deployments that their controller has not seen yet, by namespace and name."""
         self._pods: dict[Key, dict[str, Pod]] = {}
         self._renderings: dict[Key, dict[str, Rendering]] = {}
         self._scales: dict[Key, dict[str, Scale]] = {}
@@ -208,6 +210,10 @@ class World:
         child = after or before
         if child is None:
             return
+        if after is not None and after.workload is not None and not after.workload.begun:
+            self.unbegun.add(key)
+        elif child.workload is not None:
+            self.unbegun.discard(key)
         owner = (key[0], child.instance)
         index = self._children.setdefault(owner, {})
         if after is None:

@@ -122,9 +122,10 @@ class Inside:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def rests(self) -> bool:
-        """Whether nothing is being done, and nothing will be soon: after news the operator waits a moment for more."""
+        """Whether something was done, and nothing is or will be soon: after news it waits a moment for more."""
         queue = self.operator.queue
-        return queue.idle and all(due - queue.clock() > SOON_SECONDS for due in queue._due.values())
+        soon = any(due - queue.clock() < SOON_SECONDS for due in queue._due.values())
+        return bool(queue._begun) and queue.idle and not soon and not self.operator.reconciler.postponed
 
     async def _tell(self) -> None:
         """In the place of Kopf's watch."""

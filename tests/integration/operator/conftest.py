@@ -123,9 +123,17 @@ class Deployments:
             return {}
 
         try:
-            return eventually(f"{kind} is {status} {reason}", holds, seconds=60)
+            found = eventually(f"{kind} is {status} {reason}", holds, seconds=60)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.status(name)}") from None
+        if (kind, status) == ("Ready", "True"):
+            eventually("what serves has its budgets, which come last", lambda: self._guarded(name), seconds=60)
+        return found
+
+    def _guarded(self, name: str) -> bool:
+        budgets = self.children("poddisruptionbudgets", name)
+        workloads = self.children("deployments", name)
+        return all(each in budgets for each, body in workloads.items() if body.get("status", {}).get("readyReplicas"))
 
     def patch(self, spec: Object, name: str = "vision") -> None:
         """Merge into the spec of one."""

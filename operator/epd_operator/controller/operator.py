@@ -44,14 +44,21 @@ class Operator:
         )
 
     async def _work(self, key: tuple[str, str]) -> float | None:
-        again = await self.reconciler(key)
+        try:
+            again = await self.reconciler(key)
+        finally:  # also the last that began may have failed
+            self._resume()
         if self.world.instance(key) is None:
             self.queue.drop(key)
-        if self.reconciler.postponed and self._calm():
-            for postponed in self.reconciler.postponed:
-                self.queue.add(postponed)
-            self.reconciler.postponed.clear()
         return again
+
+    def _resume(self) -> None:
+        """Look again at what was left for a calmer moment, if it is one."""
+        postponed = self.reconciler.postponed
+        if postponed and self._calm():
+            for key in postponed:
+                self.queue.add(key)
+            postponed.clear()
 
     def _calm(self) -> bool:
         """Whether all objects have begun, and their Deployments too."""

@@ -172,7 +172,7 @@ class EngineConnection(asyncio.Protocol):
         """Read on after a rest, unless the client is slow."""
         self._resting = False
         self._read_at = self.pool.now()
-        if not self._paused and self.transport and not self.transport.is_closing():
+        if not self._paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def drop(self) -> None:

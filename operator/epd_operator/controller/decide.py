@@ -27,6 +27,7 @@ from epd_operator.controller.transition import Transition, transition
 from epd_operator.plan.rollout.settings import DEFAULT_HISTORY_LIMIT
 
 SCALE_KIND = ROLE_SCALES.kind
+BUDGET_KIND = "PodDisruptionBudget"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,6 @@ class _Decider:
         self._rollout: Mapping[str, Any] = self._accepted_spec().get("rollout") or {}
         self._contents: dict[str, Mapping[tuple[str, str], Object]] = {}
         self._problem: Problem | None = None
-        self._postponed = False
 
     def decide(self) -> Decision:
         counts = self._counts()
@@ -80,7 +80,7 @@ class _Decider:
             *self._history(),
         )
         held = held and (now.rolling or not self._workloads_exist())
-        return Decision(actions, counts, devices, now, held, self._problem, self._postponed)
+        return Decision(actions, counts, devices, now, held, self._problem, self._budgets_wait(now))
 
     def _counts(self) -> dict[str, int]:
         live = self.seen.live(self._target.revision)
@@ -170,12 +170,21 @@ class _Decider:
         the first instance: where a role never gets ready it would only hold up drains. It also waits while many objects
         begin: the disruption controller compares each change of a pod with every budget of the namespace.
         """
-        if piece.kind == "PodDisruptionBudget":
-            child = self.seen.children.get(("Deployment", piece.name))
-            serves = child is not None and child.workload is not None and child.workload.ready > 0
-            self._postponed = self._postponed or (serves and not self.seen.calm)
-            return not serves or not self.seen.calm
+        if piece.kind == BUDGET_KIND:
+            return not (self.seen.calm and self._serves(piece))
         return piece.kind == "Deployment" and (held or (form.replicas == 0 and form.desired != 0))
+
+    def _budgets_wait(self, now: Transition) -> bool:
+        """Whether a calmer moment is all that a budget waits for."""
+        return not self.seen.calm and any(
+            piece.kind == BUDGET_KIND and piece.key not in self.seen.children and self._serves(piece)
+            for piece, _ in self._shown(now)
+        )
+
+    def _serves(self, piece: Piece) -> bool:
+        """Whether the workload of a budget has an instance that is ready."""
+        child = self.seen.children.get(("Deployment", piece.name))
+        return child is not None and child.workload is not None and child.workload.ready > 0
 
     def _repaired(self, piece: Piece, revision: str, child: Child | None, form: Form) -> Iterator[Action]:
         scaled = child is None or child.workload is None or form.replicas in (None, child.workload.wanted)

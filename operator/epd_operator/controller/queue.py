@@ -85,8 +85,7 @@ class WorkQueue:
     @property
     def beginning(self) -> bool:
         """Whether what is new is due."""
-        now = self.clock()
-        return any(due <= now and key not in self._begun for key, due in self._due.items())
+        return self._is_due(self._new)
 
     @property
     def idle(self) -> bool:
@@ -167,16 +166,17 @@ class WorkQueue:
 
     def _taken(self, heap: list[Entry]) -> Key | None:
         """The first key of a heap, taken out of it, if it is due."""
-        while heap:
-            due, _, key = heap[0]
-            valid = self._due.get(key) == due and key not in self._running  # else dropped, or due at another time
-            if valid and due > self.clock():
-                return None
+        if not self._is_due(heap):
+            return None
+        key = heapq.heappop(heap)[2]
+        del self._due[key]
+        return key
+
+    def _is_due(self, heap: list[Entry]) -> bool:
+        """Whether the first key of a heap is due. What was dropped, or is due at another time, leaves the heap."""
+        while heap and (self._due.get(heap[0][2]) != heap[0][0] or heap[0][2] in self._running):
             heapq.heappop(heap)
-            if valid:
-                del self._due[key]
-                return key
-        return None
+        return bool(heap) and heap[0][0] <= self.clock()
 
 
 def _long(seconds: float) -> bool:

@@ -1,5 +1,6 @@
 """Observations for tests: an object, and a world in which what was decided was done."""
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,8 @@ from epd_operator.controller.scaling import Scale, keep_scale
 from epd_operator.plan.settings import DEFAULT_SETTINGS
 
 NODE = Node("node", "n", 1, {"nvidia.com/gpu": 8}, {}, (), cordoned=False)
+LONGER = {"engine": {"version": "0.33.0", "args": ["--max-model-len=4096"]}}
+"""A change of the spec that all roles must agree on."""
 
 
 def instance(name: str = "v", generation: int = 1, annotations: Mapping[str, str] | None = None, **spec: Any) -> Object:
@@ -189,3 +192,23 @@ def _fields(body: Object) -> Any:
     metadata["f:ownerReferences"] = {}
     rest: Object = {f"f:{key}": {} for key in body if key not in ("apiVersion", "kind", "metadata")}
     return {"f:metadata": metadata, **rest}
+
+
+def settled(**spec: Any) -> Small:
+    """A world whose object is ready."""
+    small = Small(instance(**spec))
+    small.settle()
+    small.log.clear()
+    return small
+
+
+def changed(small: Small, **spec: Any) -> None:
+    """Its user changes the spec."""
+    small.body = copy.deepcopy(small.body)
+    small.body["spec"] |= spec
+    small.body["metadata"]["generation"] += 1
+
+
+def revision(small: Small) -> str:
+    """The latest that was accepted."""
+    return str(small.observed().renderings[-1].revision)
